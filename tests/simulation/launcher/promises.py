@@ -36,7 +36,6 @@ END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "b
 UNHINDERED = {*UNPRINTED, "damaged code", "stop", "clock", "restart", "save", "drain", "back", "crash", "watch"}
 RESUMED = re.compile(r"continuing from the checkpoint of step (\d+) ")
 DISKS = {"disk", "write full", "write fails", "write refused"}
-ENDED_HERE = "was ended here by "
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
@@ -187,7 +186,7 @@ class LauncherPromises:
         world = self._world
         training, resumes = world.training, world.operators.resumes
         expected, lost = resumes.expected, max(training.passed_over, resumes.damaged)
-        shown = world.operators.successions.lines(up)
+        shown = world.operators.successions.lines_of_present(up)
         said = [int(found.group(1)) for found in map(RESUMED.search, shown) if found]
         if expected and said and said[-1] != expected:
             raise Broken(f"I9: the newest checkpoint has step {expected}, and the run resumes from {said[-1]}")
@@ -197,8 +196,7 @@ class LauncherPromises:
         begins = training.began_with
         if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
             raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")
-        has_begun = not any(ENDED_HERE in line for line in shown)
-        if has_begun and said and begins is not None and begins + training.passed_over < said[-1]:
+        if said and begins is not None and begins + training.passed_over < said[-1]:
             raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:
             return

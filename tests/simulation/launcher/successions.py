@@ -77,9 +77,21 @@ class Successions:
 
     def lines(self, up: Any) -> List[str]:
         """Return what a launcher has shown of its last run."""
-        shown = self._shown(up)
-        begin = [number for number, line in enumerate(shown) if line.startswith(FOLLOWS)]
-        return shown[begin[-1] :] if begin else shown
+        return self._parts(up)[-1]
+
+    def lines_of_present(self, up: Any) -> List[str]:
+        """Return what a launcher has shown of the present run; its last may be a successor that no host has begun."""
+        begins = f" s] {self._world.run_name}: "
+        return next((part for part in self._parts(up) if any(begins in line for line in part)), [])
+
+    def _parts(self, up: Any) -> List[List[str]]:
+        """Return what a launcher has shown, run by run."""
+        parts: List[List[str]] = [[]]
+        for line in self._shown(up):
+            if line.startswith(FOLLOWS):
+                parts.append([])
+            parts[-1].append(line)
+        return parts
 
     @staticmethod
     def _shown(up: Any) -> List[str]:

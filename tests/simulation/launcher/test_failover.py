@@ -66,6 +66,14 @@ def test_a_run_ends_whose_hosts_are_too_few() -> None:
     assert any("h1: no answer within" in line for line in shown(world))
 
 
+def test_a_successor_that_no_host_can_begin_leaves_the_run_as_it_was() -> None:
+    """Found by seed 3017997: what launch up said of the successor was looked for in the run before."""
+    world = lived(TWO, Fault(40.0, "gone", "h0"), Fault(58.0, "disk", "h1", 30.0))
+    assert successors(world) and world.lead_host == "h0" and world.operators.up.code == 3
+    assert len(resumed_from(world)) == 1 and world.training.began_with == 0
+    assert any("h1: cannot make the run's folder" in line for line in shown(world))
+
+
 def test_ctrl_c_while_the_lost_lead_may_have_its_lease_begins_no_successor() -> None:
     world = lived(SEED, Fault(40.0, "gone", "h0"), Fault(58.0, "ctrl-c"))
     assert successors(world) and world.lead_host == "h0" and world.operators.up.code == 130
