@@ -9,10 +9,12 @@ example is lost or trained twice, whatever process dies. In asynchronous trainin
 examples of one batch count twice.
 """
 
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once import shard_files
+from cluster.recommend.once.arrivals import Arriving, ArrivingShards
 from cluster.recommend.once.data_once import DataOnce, note_source
 from cluster.recommend.once.shard_files import Reader, RecordBatch, Shard
 from cluster.recommend.once.source import Source
@@ -21,16 +23,29 @@ from cluster.steps.extension import extend
 
 SHARD_BYTES = 16 * 2**20
 Parse = Callable[[Any], Dict[str, Any]]
+Files = Union[Sequence[str], Arriving]
+
+
+def arriving(pattern: str) -> Arriving:
+    """Return the files at ``pattern``, in place of a list of paths: those that are there, and those that come later.
+
+    Each file is trained once, whenever it arrives. Give a file its name when it is complete, and keep it until a
+    checkpoint has it. Training goes on to ``train.steps``, and waits where there is no file.
+
+    Args:
+      pattern: of paths, as for ``glob.glob``; at least one file must be there when a worker starts.
+    """
+    return Arriving(pattern)
 
 
 def lines(
-    task: Any, files: Sequence[str], parse: Parse, *, shuffle: int = 0, seed: int = 0, shard_bytes: int = SHARD_BYTES
+    task: Any, files: Files, parse: Parse, *, shuffle: int = 0, seed: int = 0, shard_bytes: int = SHARD_BYTES
 ) -> Any:
     """Return a dataset of the lines of text files, for a job's ``inputs`` to return.
 
     Args:
       task: the task that ``inputs`` receives.
-      files: paths, in the same order on every worker; ``.gz`` files are unpacked.
+      files: paths, in the same order on every worker, or ``arriving(pattern)``; ``.gz`` files are unpacked.
       parse: a function from lines, a string tensor [batch] without line ends, to {name: tensor [batch, …]}.
       shuffle: the number of consecutive records of a shard to shuffle together; 0 leaves shards and records in order.
       seed: the seed of the order of shards and records.
@@ -42,13 +57,11 @@ def lines(
     """
     if shard_bytes < 1:
         raise ValueError(f"shards.lines: expected shard_bytes of at least 1, found {shard_bytes}")
-    cut = shard_files.cut_lines(_paths(files), shard_bytes)
-    return _dataset(_reader(task, cut, shard_files.read_lines, shuffle, seed), parse)
+    cut = partial(shard_files.cut_file, shard_bytes=shard_bytes)
+    return _dataset(_reader(task, files, cut, shard_files.read_lines, shuffle, seed), parse)
 
 
-def records(
-    task: Any, files: Sequence[str], read: shard_files.Read, parse: Parse, *, shuffle: int = 0, seed: int = 0
-) -> Any:
+def records(task: Any, files: Files, read: shard_files.Read, parse: Parse, *, shuffle: int = 0, seed: int = 0) -> Any:
     """Return a dataset of the records of files in any format, for a job's ``inputs`` to return; each file is a shard.
 
     Args:
@@ -64,19 +77,21 @@ def records(
     def read_shard(shard: Shard) -> Iterator[bytes]:
         return iter(read(shard.path))
 
-    return _dataset(_reader(task, shard_files.whole_files(_paths(files)), read_shard, shuffle, seed), parse)
+    return _dataset(_reader(task, files, shard_files.whole_file, read_shard, shuffle, seed), parse)
 
 
-def _paths(files: Sequence[str]) -> List[str]:
-    if isinstance(files, str):
-        raise ValueError(f"shards: expected a list of paths, found the string {files!r}")
-    return [str(path) for path in files]
-
-
-def _reader(task: Any, cut: Sequence[Shard], read: Any, shuffle: int, seed: int) -> Reader:
+def _reader(
+    task: Any, files: Files, cut: Callable[[str], Iterable[Shard]], read: Any, shuffle: int, seed: int
+) -> Reader:
     if shuffle < 0:
         raise ValueError(f"shards: expected shuffle of at least 0, found {shuffle}")
-    return Reader(cut, read, task.batch_size, shuffle, seed)
+    if isinstance(files, str):
+        raise ValueError(f"shards: expected a list of paths, or shards.arriving(pattern), found the string {files!r}")
+    if isinstance(files, Arriving):
+        found = ArrivingShards(files.pattern, cut)
+        found.first()
+        return Reader(found, read, task.batch_size, shuffle, seed, found.first)
+    return Reader(shard_files.shards_of(map(str, files), cut), read, task.batch_size, shuffle, seed)
 
 
 def _dataset(reader: Reader, parse: Parse) -> Any:

@@ -12,7 +12,8 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.flight_records import Wait
 from cluster.runtime.devices import ps_device
@@ -33,9 +34,8 @@ class StepParts:
     """The inputs of one worker's steps: parts of its graph, and settings.
 
     The servers use ``optimizer`` to apply ``grads_and_vars``, pairs (gradient or None, variable). ``weight`` is this
-    worker's weight in a step's mean loss: 0 for a batch in which no example counts, None for a fixed weight. Each
-    session calls the functions ``beginnings`` before this worker sends a gradient. A step may omit the gradients of as
-    many workers as ``backup_workers``.
+    worker's weight in a step's mean loss: 0 for a batch in which no example counts, None if it is fixed. Each session
+    calls ``beginnings`` before this worker sends a gradient. A step may omit gradients of ``backup_workers`` workers.
     """
 
     optimizer: Any
@@ -169,11 +169,10 @@ class Crossing:
 class Finisher(threading.Thread):
     """A thread of the chief that applies all steps, so that a slow chief delays no worker; it ends after the last step.
 
-    So nothing blocks the thread when training ends. Only a run with backup workers uses this thread. Without
-    backup workers every step needs the chief's gradient anyway, and the chief's own step applies all gradients.
+    Only a run with backup workers uses it: otherwise the chief's own step applies all gradients.
 
     Attributes:
-      error: the error that ended the thread early. The thread then closes the session, so the chief's own step ends.
+      error: the error that ended the thread early. It then closes the session, so the chief's own step ends.
       crossing: the point between two steps where the chief may stop the thread.
     """
 
@@ -203,6 +202,7 @@ class BaseWorker(ABC):
       longest_wait: the last step's longest wait for a ps; None if steps do not measure the wait for each ps.
       overlaps: whether pushes and pulls run at the same time.
       dropped: the number of this worker's gradients that came too late to be used.
+      measures: metrics of the chief's steps, such as how far they are behind a log that grows.
       waited_s: the seconds that this worker's steps have waited for other workers so far; None if steps never wait.
     """
 
@@ -210,6 +210,7 @@ class BaseWorker(ABC):
     longest_wait: Optional[Wait] = None
     overlaps = False
     dropped = 0
+    measures: Mapping[str, float] = MappingProxyType({})
     waited_s: Optional[float] = 0.0
     _beginnings: Sequence[Callable[[Any], None]] = ()  # those of its ``StepParts``
 
@@ -237,11 +238,7 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def join(self, session: Any, steps: int) -> int:
-        """Join workers that are already training; return the global step.
-
-        Args:
-          steps: the global step at which training ends; from there on the worker takes no step.
-        """
+        """Join workers that are already training; return the global step, at ``steps`` without taking a further one."""
 
     @abstractmethod
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:

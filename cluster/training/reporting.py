@@ -82,6 +82,7 @@ class TrainingProgress:
         self._ignored = 0
         self._loss = math.nan  # of the last batch in which an example counts
         self._last: Optional[Progress] = None
+        self._waits = False  # for records: no step was taken since the last report
         self._warned: Set[str] = set()
 
     def begin(self, step: int) -> None:
@@ -125,12 +126,16 @@ class TrainingProgress:
 
     def _report(self, progress: Progress, loss: float) -> None:
         self._reporter.progress(progress, force=True)
+        has_waited, self._waits = self._waits, self._last is not None and progress.step == self._last.step
         self._last, self._first = progress, False
         self._taken, self._since = 0, time.monotonic()
         ignored = f", ignored {self._ignored} gradients that were not finite" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
         goal = f"/{self._steps}" if self._steps else ""
-        print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
+        if not self._waits:
+            print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
+        elif not has_waited:
+            print(f"step {progress.step}{goal}: waiting for records", flush=True)
         self._warn(progress.warnings)
 
     def _warn(self, warnings: Sequence[str]) -> None:

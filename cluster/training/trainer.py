@@ -144,7 +144,9 @@ class Trainer:
         self.replica = self._graph.replica
 
     def _fields(self) -> Dict[str, Any]:
-        return {**self._graph.callbacks.fields(), "saving_s": self._saving_s}
+        fields = self._graph.callbacks.fields()
+        metrics = {**fields.get("metrics", {}), **self.replica.stepper.measures}
+        return {**fields, "metrics": metrics, "saving_s": self._saving_s}
 
     def describe(self) -> None:
         """Print one line that describes this worker's training: settings, planned end, and size of the variables."""

@@ -1,6 +1,7 @@
 """Whole runs of real task processes, which are killed: the ledger has every example once an epoch."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterable
 
@@ -118,6 +119,50 @@ def test_an_asynchronous_run_goes_on_in_the_middle_of_the_data_with_other_worker
         assert abs(excess(cluster.finish(), epochs=1)) < 1e-2
 
 
+def ledger_of(folder: Path) -> Any:
+    """Return how often each example counts in the newest checkpoint; nothing where that is just being written."""
+    newest = tf.train.latest_checkpoint(str(folder))
+    try:
+        return [] if newest is None else ledger.counts(newest, EXAMPLES).round(3).tolist()
+    except (tf.errors.OpError, ValueError):  # of TensorFlow 2
+        return []
+
+
+def lag_of(cluster: Cluster) -> Any:
+    progress = cluster.progress("worker", 0)
+    return progress and progress.metrics
+
+
+@pytest.mark.parametrize("mode", few(["sync", "async"], ["sync"]))
+def test_a_log_that_grows_is_trained_once_whoever_is_killed(mode: str, tmp_path: Path) -> None:
+    args = args_of(tmp_path, arriving=True, shuffle=20, pause_ms=5)
+    train = train_of(tmp_path, steps=1_000_000, mode=mode)
+    later = sorted((tmp_path / "data").iterdir(), key=lambda path: -path.stat().st_size)[1:]
+    for path in later:
+        path.rename(tmp_path / path.name)
+
+    def arrive(number: int) -> None:
+        for path in later[:number]:
+            (tmp_path / path.name).rename(path)
+        del later[:number]
+
+    with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:
+        cluster.start_all(train, args)
+        reaches(cluster, 10)
+        arrive(2)
+        kinds = [("worker", 1), ("worker", 0), ("ps", 0)] if mode == "sync" else [("ps", 0)]
+        for role, index in kinds:
+            before = max(cluster.step("worker", 0), 1)
+            reaches(cluster, before + 3)
+            cluster.kill(role, index)
+            arrive(1)
+            cluster.start(role, index, train, args)
+        arrive(len(later))
+        eventually("each example counts once", lambda: sum(ledger_of(tmp_path / "saved")) >= EXAMPLES, 120)
+        assert ledger_of(tmp_path / "saved") == [1.0] * EXAMPLES
+        eventually("nothing waits", lambda: lag_of(cluster) == {"waiting_shards": 0.0, "lag_s": 0.0})
+
+
 def build(settings: Dict[str, Any], job: Job) -> None:
     task = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, 4)
     train = Train.from_dict({"batch_size": 4, "towers": 1, **settings})
@@ -156,6 +201,19 @@ def test_what_could_count_wrong_is_refused_before_training(
 
     with pytest.raises(JobError, match=reason):
         build(settings, job_of(inputs))
+
+
+def test_a_number_of_passes_over_a_log_that_grows_is_refused(tmp_path: Path) -> None:
+    args = args_of(tmp_path, arriving=True)
+
+    def inputs(task: Any, _: Any) -> Any:
+        return ledger.inputs(task, args)
+
+    def model(number: Any, worker: Any) -> Any:
+        return tf.get_variable("w", []) * tf.cast(number, tf.float32)
+
+    with pytest.raises(JobError, match=r"files that are there already, required by train\.epochs"):
+        build({"epochs": 1}, replace(job_of(inputs), model=model))
 
 
 def test_held_out_examples_are_not_handed_out(tmp_path: Path) -> None:

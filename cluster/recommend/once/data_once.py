@@ -4,7 +4,8 @@ from typing import Any, List, Optional
 
 from cluster.model.job_results import SOURCES
 from cluster.model.model_graph import ModelGraph
-from cluster.recommend.once.once_steps import OnceAsyncWorker, OnceWorker
+from cluster.recommend.once.async_once import OnceAsyncWorker
+from cluster.recommend.once.once_steps import OnceWorker
 from cluster.recommend.once.own_places import OwnPlaces
 from cluster.recommend.once.shard_places import Places
 from cluster.recommend.once.source import Source
@@ -49,6 +50,9 @@ class DataOnce(Extension):
             job.check("inputs", f"a dataset without shards, required by {name}", "one of cluster.shards", not is_so)
         found = f"{len(self._sources)} datasets of cluster.shards"
         job.check("inputs", "one dataset of cluster.shards", found, len(self._sources) == 1)
+        arrive = any(source.reader.first for source in self._sources)
+        ok = train.epochs is None or not arrive
+        job.check("inputs", "files that are there already, required by train.epochs", "files that arrive", ok)
         is_whole = model.place is not None
         job.check("inputs", "the dataset of cluster.shards, unchanged", "a changed dataset of cluster.shards", is_whole)
 

@@ -25,7 +25,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from cluster.recommend.once.shard_places import (
+from cluster.recommend.once.place_rows import (
     BEGIN,
     END,
     EPOCH,
@@ -33,11 +33,11 @@ from cluster.recommend.once.shard_places import (
     IS_LAST,
     SHARD,
     STAMP,
-    Places,
     tickets_of,
     variable,
     write_if,
 )
+from cluster.recommend.once.shard_places import Places
 from cluster.recommend.once.source import Beginning, Source
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import copied, kept, locked, take_all
@@ -110,7 +110,6 @@ class OwnPlaces(Places):
     most_ahead = 1
 
     def __init__(self, source: Source, place: Any, task: Task, global_step: Any, epochs: Optional[int]):
-        self._is_chief = task.is_chief
         with tf.device(ps_device(0)):
             self._turns = Turns(task.num_workers, task.worker_index, task.is_chief)
             door = variable("door", [], 0)
@@ -173,10 +172,11 @@ class OwnPlaces(Places):
         row, is_last = self._row, self._row[IS_LAST]
         is_there = tf.reduce_all(tf.equal(self._pending.read_value()[self._worker], row))
         moved = tf.stack([row[EPOCH] + is_last, row[END] * (1 - is_last)])
-        # First the progress: a shard that is free has it already.
-        written = write_if(is_there, self.progress, row[SHARD], moved)
+        is_free = tf.logical_and(is_there, is_last > 0)
+        # First its end, then the progress: a shard that is free has both already.
+        with tf.control_dependencies(self._end(row[SHARD : SHARD + 1][: tf.cast(is_free, tf.int32)])):
+            written = write_if(is_there, self.progress, row[SHARD], moved)
         with tf.control_dependencies([written]):
-            is_free = tf.logical_and(is_there, is_last > 0)
             freed = write_if(is_free, self._owner, row[SHARD], tf.constant(FREE, tf.int64))
         with tf.control_dependencies([freed]):
             return [is_there, write_if(is_there, self._pending, self._worker, tf.fill([6], _FREE))]
@@ -192,14 +192,13 @@ class OwnPlaces(Places):
           tf.errors.DeadlineExceededError: the server does not answer in time.
           TrainingError: the progress on the servers belongs to other files.
         """
-        files, owner, own, progress, *_ = self._answer_to(session, life, self._found)
-        self._check_files(files)
+        is_own, own, progress, *_ = self._read_places(session, life)
         if own[SHARD] != FREE:
             print(
                 f"{_in_words(own)} may count twice: this worker's previous process ended while it applied them",
                 flush=True,
             )
-        tickets = tickets_of(owner == self._worker, progress, int(own[SHARD]))
+        tickets = tickets_of(is_own, progress, int(own[SHARD]))
         self.source.begin(Beginning(False, tickets), lambda: self._ask(session, life))
 
     def _clear(self) -> List[Any]:

@@ -9,7 +9,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from itertools import islice
-from typing import IO, Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, cast
+from typing import IO, Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, cast
 
 import numpy as np
 
@@ -63,30 +63,15 @@ class RecordBatch(NamedTuple):
 NOTHING = ShardPlace(-1, 0, 0, 0, False)  # of a batch without a record that counts
 
 
-def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
-    """Return the shards of the text files at ``paths``: ranges of whole lines, of about ``shard_bytes`` bytes each.
-
-    A gzipped file is one shard. An empty file has no shard.
+def shards_of(paths: Iterable[str], cut: Callable[[str], Iterable[Shard]]) -> List[Shard]:
+    """Return the shards of files; ``cut`` yields those of one file, none of an empty one.
 
     Raises:
       OSError: a file cannot be read.
       ValueError: there are too many shards, or none.
     """
-    return _checked((shard for path in paths for shard in _cut(path, shard_bytes)), paths)
-
-
-def whole_files(paths: Sequence[str]) -> List[Shard]:
-    """Return one shard for each file at ``paths`` that is not empty.
-
-    Raises:
-      OSError: a file cannot be read.
-      ValueError: there are too many shards, or none.
-    """
-    return _checked((Shard(path) for path in paths if os.path.getsize(path)), paths)
-
-
-def _checked(found: Iterator[Shard], paths: Sequence[str]) -> List[Shard]:
-    shards = list(islice(found, MOST_SHARDS + 1))
+    paths = list(paths)
+    shards = list(islice((shard for path in paths for shard in cut(path)), MOST_SHARDS + 1))
     if len(shards) > MOST_SHARDS:
         raise ValueError(f"shards: expected at most {MOST_SHARDS:,}, found more; use larger shards, or fewer files")
     if not shards:
@@ -94,8 +79,14 @@ def _checked(found: Iterator[Shard], paths: Sequence[str]) -> List[Shard]:
     return shards
 
 
-def _cut(path: str, shard_bytes: int) -> Iterator[Shard]:
-    """Yield the shards of one text file."""
+def whole_file(path: str) -> Iterator[Shard]:
+    """Yield one shard of a file that is not empty."""
+    if os.path.getsize(path):
+        yield Shard(path)
+
+
+def cut_file(path: str, shard_bytes: int) -> Iterator[Shard]:
+    """Yield the shards of one text file: ranges of whole lines, of about ``shard_bytes`` each; one if it is gzipped."""
     size = os.path.getsize(path)
     if path.endswith(".gz"):
         if size:
@@ -135,17 +126,19 @@ def _opened(path: str) -> IO[bytes]:
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of the records of ``shards``, in batches of ``batch_size`` records.
+    """A reader of the records of ``shards``, by their numbers, in batches of ``batch_size`` records.
 
     ``read`` yields the records of a shard in the order of the file. ``shuffle`` is the number of consecutive records
-    that are shuffled together; 0 keeps the order of the file. ``seed`` is the seed of the shuffled order.
+    that are shuffled together; 0 keeps the order of the file. ``seed`` is the seed of the shuffled order. ``first``
+    returns any shard that exists, where files arrive during training: then the shards are ``ArrivingShards``.
     """
 
-    shards: Sequence[Shard]
+    shards: Any  # List[Shard] or ArrivingShards
     read: Callable[[Shard], Iterable[bytes]]
     batch_size: int
     shuffle: int = 0
     seed: int = 0
+    first: Optional[Callable[[], Shard]] = None
 
     def records(self, shard: int, epoch: int) -> Iterator[bytes]:
         """Yield the records of the shard with the index ``shard``, in their order in ``epoch``."""
@@ -153,7 +146,7 @@ class Reader:
         if not self.shuffle:
             yield from given
             return
-        random = np.random.RandomState(_number(self.seed, epoch, shard) % (1 << 32))
+        random = np.random.RandomState(digest_of(self.seed, epoch, shard) % (1 << 32))
         block = list(islice(given, self.shuffle))
         while block:
             yield from (block[index] for index in random.permutation(len(block)))
@@ -189,9 +182,10 @@ class Reader:
         Raises:
           ValueError: the first shard has no record.
         """
-        first = next(iter(self.read(self.shards[0])), None)
+        shard = self.first() if self.first else self.shards[0]
+        first = next(iter(self.read(shard)), None)
         if first is None:
-            raise ValueError(f"{self.shards[0].path}: expected at least one record, found none; leave the file out")
+            raise ValueError(f"{shard.path}: expected at least one record, found none; leave the file out")
         return RecordBatch(self._padded([first]), 0, NOTHING)
 
     def _padded(self, real: List[bytes]) -> List[bytes]:
@@ -200,13 +194,16 @@ class Reader:
     def digest(self) -> int:
         """Return a 63-bit hash that identifies the data and their order.
 
-        The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``.
+        The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``. Where
+        files arrive during training, it depends on the last two alone.
         """
+        if self.first:
+            return digest_of(self.shuffle, self.seed)
         sizes = {path: os.path.getsize(path) for path in {shard.path for shard in self.shards}}
         files = [(os.path.basename(each.path), sizes[each.path], each.begin, each.end) for each in self.shards]
-        return _number(files, self.shuffle, self.seed)
+        return digest_of(files, self.shuffle, self.seed)
 
 
-def _number(*values: Any) -> int:
+def digest_of(*values: Any) -> int:
     """Return an int of 63 bits for some values, the same on every machine."""
     return int.from_bytes(hashlib.sha256(repr(values).encode()).digest()[:8], "little") >> 1

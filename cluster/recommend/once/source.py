@@ -6,6 +6,7 @@ it are dropped. The next session begins a new *life*: it reads again, from the p
 """
 
 import threading
+import time
 from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 from cluster.recommend.once.shard_files import Reader, RecordBatch, Ticket
@@ -62,6 +63,18 @@ class Source:
         """
         threading.Thread(target=self._read, args=(self._life, beginning, ask), daemon=True).start()
 
+    def watch(self, look: Callable[[], None], every_s: float) -> None:
+        """Call ``look`` every so many seconds while the current life lasts; its error ends the reading."""
+        threading.Thread(target=self._watch, args=(self._life, look, every_s), daemon=True).start()
+
+    def _watch(self, life: int, look: Callable[[], None], every_s: float) -> None:
+        try:
+            while self._life == life:
+                look()
+                time.sleep(every_s)
+        except Exception as error:
+            self._fail(life, error)
+
     def note_trained(self) -> None:
         """Note that one more batch of the current life was trained."""
         with self._changed:
@@ -116,14 +129,17 @@ class Source:
                     self._ready.append(batch)
                     self._changed.notify_all()
         except Exception as error:
-            with self._changed:
-                if self._life == life:
-                    self.error = error
-                    self._changed.notify_all()
+            self._fail(life, error)
+
+    def _fail(self, life: int, error: Exception) -> None:
+        with self._changed:
+            if self._life == life:
+                self.error = error
+                self._changed.notify_all()
 
     def _made_of(self, life: int, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> Iterator[RecordBatch]:
         if beginning.is_empty:
-            yield self.reader.empty()
+            yield from self._empty(life)
         waiting = list(beginning.tickets)
         while True:
             ticket = waiting.pop(0) if waiting else ask()
@@ -133,9 +149,18 @@ class Source:
                     return
                 ticket = ask()
             if ticket is None:
-                yield self.reader.empty()
+                yield from self._empty(life)
             else:
                 yield from self.reader.batches(ticket)
+
+    def _empty(self, life: int) -> Iterator[RecordBatch]:
+        """Yield a batch in which no record counts. Where files arrive, this worker gets no shard until that is over.
+
+        Otherwise the others would count on a record of this worker in a step in which it has none (``OnceWorker``).
+        """
+        yield self.reader.empty()
+        if self.reader.first is not None:
+            self._wait(life, lambda: self._trained >= self._made)
 
     def _wait(self, life: int, condition: Callable[[], bool]) -> bool:
         """Wait until ``condition`` holds, and return whether this life lasts."""

@@ -5,7 +5,8 @@ from typing import Any, List
 
 import pytest
 
-from cluster.recommend.once.once_steps import OnceAsyncWorker, OnceWorker
+from cluster.recommend.once.async_once import OnceAsyncWorker
+from cluster.recommend.once.once_steps import OnceWorker
 from cluster.steps.extension import only
 from cluster.steps.sync_worker import SyncWorker
 

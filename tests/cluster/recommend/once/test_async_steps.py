@@ -16,8 +16,8 @@ import pytest
 from cluster import shards
 from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once import own_places
+from cluster.recommend.once.async_once import OnceAsyncWorker
 from cluster.recommend.once.data_once import sources
-from cluster.recommend.once.once_steps import OnceAsyncWorker
 from cluster.recommend.once.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf

@@ -13,7 +13,8 @@ from cluster import shards
 from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once.data_once import sources
 from cluster.recommend.once.once_steps import OnceWorker
-from cluster.recommend.once.shard_places import FREE, Places
+from cluster.recommend.once.place_rows import FREE
+from cluster.recommend.once.shard_places import Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts, TornStepError

@@ -7,7 +7,20 @@ from typing import List
 
 import pytest
 
-from cluster.recommend.once.shard_files import Reader, RecordBatch, Shard, Ticket, cut_lines, read_lines, whole_files
+from cluster.recommend.once.shard_files import (
+    Reader,
+    RecordBatch,
+    Shard,
+    Ticket,
+    cut_file,
+    read_lines,
+    shards_of,
+    whole_file,
+)
+
+
+def cut_lines(paths: List[str], shard_bytes: int) -> List[Shard]:
+    return shards_of(paths, lambda path: cut_file(path, shard_bytes))
 
 
 def lines_of(dice: random.Random) -> List[bytes]:
@@ -42,7 +55,7 @@ def test_a_compressed_file_is_one_shard_and_an_empty_file_none(tmp_path: Path) -
     shards = cut_lines([str(tmp_path / "empty"), str(tmp_path / "b.gz")], 1)
     assert shards == [Shard(str(tmp_path / "b.gz"))]
     assert list(read_lines(shards[0])) == [b"1", b"2"] * 100
-    assert whole_files([str(tmp_path / "empty"), str(tmp_path / "b.gz")]) == shards
+    assert shards_of([str(tmp_path / "empty"), str(tmp_path / "b.gz")], whole_file) == shards
 
 
 def test_files_without_any_record_and_too_many_shards_are_refused(
@@ -109,9 +122,9 @@ def test_an_empty_batch_has_records_of_which_none_counts() -> None:
 def test_other_files_or_another_order_have_another_digest(tmp_path: Path) -> None:
     path = tmp_path / "a"
 
-    def digest(text: str, *order: int) -> int:
+    def digest(text: str, shuffle: int = 0, seed: int = 0) -> int:
         path.write_text(text)
-        return Reader(cut_lines([str(path)], 4), read_lines, 1, *order).digest()
+        return Reader(cut_lines([str(path)], 4), read_lines, 1, shuffle, seed).digest()
 
     first = digest("1\n2\n3\n")
     assert first == digest("1\n2\n3\n") and -(2**63) <= first < 2**63

@@ -4,10 +4,11 @@ An example is a number, a line of its own. The gradient of ``ledger[worker, numb
 the example. Adam without memory adds its rate, 1, for any gradient that is not 0. The gradient of ``steps`` is -1 in
 every step whose examples' parts add up to 1.
 
-args: files (a folder), examples, workers (the most that there are), shard_bytes, shuffle, pause_ms (of each batch),
-kind: lines, records (of one number each, whose file is a shard), sparse (lines; a table takes the rows) or embedding
-(lines; an embedding table is the ledger). ``counts`` reads the ledger of a checkpoint. Asynchronous workers
-need another kind than sparse: TensorFlow's Adam takes several operations for rows, and one worker's mix with another's.
+args: files (a folder; arriving: also those that come later), examples, workers (the most that there are), shard_bytes,
+shuffle, pause_ms (of each batch), kind: lines, records (of one number each, whose file is a shard), sparse (lines; a
+table takes the rows) or embedding (lines; an embedding table is the ledger). ``counts`` reads the ledger of a
+checkpoint. Asynchronous workers need another kind than sparse: TensorFlow's Adam takes several operations for rows,
+and one worker's mix with another's.
 """
 
 import os
@@ -27,7 +28,9 @@ def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
         number = tf.strings.to_number(lines, tf.int64) + tf.reshape(pause, [])
         return {"number": number, "worker": tf.fill([task.batch_size], tf.constant(task.worker_index, tf.int64))}
 
-    files = sorted(os.path.join(args["files"], name) for name in os.listdir(args["files"]))
+    files: Any = sorted(os.path.join(args["files"], name) for name in os.listdir(args["files"]))
+    if args.get("arriving"):
+        files = shards.arriving(os.path.join(args["files"], "*"))
     shuffle = args.get("shuffle", 0)
     if args.get("kind") == "records":
         return shards.records(task, files, words, parse, shuffle=shuffle)

@@ -1,0 +1,193 @@
+"""Files that arrive while training goes on: a log that never ends.
+
+A file counts from the moment at which it has a name that fits the pattern: its writer gives it that name when it is
+complete. The chief looks for new files. It cuts them into shards, and writes a digest of each into the next free
+place on ``ps:0``: of the file's name and size, and the range of bytes. So a shard has the same number on every worker,
+and in a checkpoint. A worker finds the digest of its shard among its own files.
+
+The place of a shard that is trained is used again when the shard's file is gone.
+"""
+
+import glob
+import os
+import time
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
+
+import numpy as np
+
+from cluster.errors import TrainingError
+from cluster.recommend.once.shard_files import Shard, digest_of
+from cluster.runtime.server_state import locked
+from cluster.runtime.tf_compat import tf
+
+MOST_ARRIVED = 1 << 16  # shards that wait, or whose files are there
+LOOK_S = 2.0  # between two looks for files
+_WAIT_S = 120.0  # for a file that the chief has found: another host may see it later
+_POLL_S = 0.5
+NO_SHARD = 0  # in place of a digest
+
+
+class Arriving(NamedTuple):
+    """The files whose paths match ``pattern``, now or later."""
+
+    pattern: str
+
+
+class ArrivingShards:
+    """The shards of a worker's files by their numbers, which the servers give to them.
+
+    Args:
+      pattern: of the files' paths, as for ``glob``.
+      cut: a function that yields the shards of a file.
+    """
+
+    def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]]):
+        self._pattern, self._cut = pattern, cut
+        self._found: Dict[str, Dict[int, Shard]] = {}  # by path, of the files that are there
+        self._there: Dict[int, Shard] = {}
+        self._written: Dict[str, float] = {}
+        self._digests: Dict[int, int] = {}  # by the shard's number
+
+    def __len__(self) -> int:
+        return MOST_ARRIVED
+
+    def learn(self, digests: Dict[int, int]) -> None:
+        """Take the digests of some shards from the servers, by the numbers of the shards."""
+        self._digests.update(digests)
+
+    def look(self) -> Dict[int, Shard]:
+        """Return the shards of all files that are there, by their digests, in the order of the files' names."""
+        paths = sorted(glob.glob(self._pattern))
+        self._found = {path: self._found.get(path) or self._shards(path) for path in paths}
+        self._there = {digest: shard for shards in self._found.values() for digest, shard in shards.items()}
+        return self._there
+
+    def age_s(self, digests: List[int]) -> float:
+        """Return for how many seconds the oldest file of some shards is there, by its own time."""
+        paths = {self._there[digest].path for digest in digests if digest in self._there}
+        return max((max(0.0, time.time() - self._written[path]) for path in paths), default=0.0)
+
+    def _shards(self, path: str) -> Dict[int, Shard]:
+        try:
+            size, shards = os.path.getsize(path), list(self._cut(path))
+            self._written[path] = os.path.getmtime(path)
+        except FileNotFoundError:  # it has just gone
+            return {}
+        return {digest_of(os.path.basename(path), size, each.begin, each.end): each for each in shards}
+
+    def first(self) -> Shard:
+        """Return any shard.
+
+        Raises:
+          TrainingError: there is no file with records.
+        """
+        for shard in self.look().values():
+            return shard
+        raise TrainingError(f"shards: expected at least one file with records at {self._pattern}, found none")
+
+    def __getitem__(self, number: int) -> Shard:
+        """Return the shard with a number, whose digest is known.
+
+        Raises:
+          TrainingError: this host does not have its file, even after a while.
+        """
+        digest, until = self._digests[number], time.monotonic() + _WAIT_S
+        while digest not in self._there and digest not in self.look():
+            if time.monotonic() > until:
+                raise TrainingError(
+                    f"shards: expected the file of shard {number} at {self._pattern}, found none of its name and size"
+                    f" in {_WAIT_S:.0f} s; each worker needs all files until they are trained, with the same content"
+                )
+            time.sleep(_POLL_S)
+        return self._there[digest]
+
+
+class Registrar:
+    """The chief's search for new files, whose shards it registers on the servers.
+
+    Args:
+      shards: the chief's.
+      digests: of the shards on the servers, [most]; ``NO_SHARD`` for a free place.
+      register: writes digests into places: (numbers of the places, digests).
+      may_go: returns whether the shard of each place is trained, bool [most].
+      waiting: returns the digests of the shards that have records to train.
+      lag: gets the metrics of a look: ``waiting_shards``, and ``lag_s``, the age of the oldest of their files.
+    """
+
+    def __init__(
+        self,
+        shards: ArrivingShards,
+        digests: np.ndarray,
+        register: Callable[[List[int], List[int]], None],
+        may_go: Callable[[], np.ndarray],
+        waiting: Callable[[], List[int]],
+        lag: Dict[str, float],
+    ):
+        self._waiting, self._lag = waiting, lag
+        self._shards, self._digests, self._register, self._may_go = shards, digests.copy(), register, may_go
+
+    def look(self) -> None:
+        """Register the shards of new files, and measure how far training is behind.
+
+        Raises:
+          TrainingError: there is no free place.
+        """
+        self._register_new(self._shards.look())
+        waiting = self._waiting()
+        self._lag.update(waiting_shards=float(len(waiting)), lag_s=self._shards.age_s(waiting))
+
+    def _register_new(self, found: Dict[int, Shard]) -> None:
+        known = set(self._digests.tolist())
+        new = [digest for digest in found if digest not in known]
+        if not new:
+            return
+        places = np.flatnonzero(self._digests == NO_SHARD)
+        if len(places) < len(new):
+            gone = np.array([digest not in found for digest in self._digests.tolist()])
+            places = np.concatenate([places, np.flatnonzero((self._digests != NO_SHARD) & gone & self._may_go())])
+        if len(places) < len(new):
+            raise TrainingError(
+                f"shards: expected at most {len(self._digests):,} shards of files that are there, found"
+                f" {len(new) - len(places):,} more; use larger shards, or remove files that are trained"
+            )
+        chosen = places[: len(new)]
+        self._register(chosen.tolist(), new)
+        self._digests[chosen] = new
+        files = sorted({os.path.basename(found[digest].path) for digest in new})
+        shown = ", ".join([*files[:3], *["…"] * (len(files) > 3)])
+        print(f"shards: {len(new)} of {len(files)} new files: {shown}", flush=True)
+
+
+class Registering:
+    """The operation that registers shards on ``ps:0``, in the chief's graph and on the current device.
+
+    It writes one number for each shard, so a checkpoint has a shard's digest or has it not. It does nothing where a
+    newer life of the chief has begun (``shard_places``): that registers the same shards.
+
+    Args:
+      places: the variable of the shards' digests; whether each has records to train; whether no worker has it.
+      mutex, life: the lock of the places, and the placeholder for the number of the chief's life.
+      is_newest: makes the tensor whether this life is the newest.
+    """
+
+    def __init__(self, places: Tuple[Any, Any, Any], mutex: Any, life: Any, is_newest: Callable[[], Any]):
+        digests, is_trainable, is_free = places
+        self._places, self._new = (tf.placeholder(tf.int64, [None]) for _ in range(2))
+        self._may_go = tf.logical_and(is_free, tf.logical_not(is_trainable))
+        self._waiting = tf.boolean_mask(digests.read_value(), is_trainable)
+
+        def work() -> List[Any]:
+            number = tf.size(self._places) * tf.cast(is_newest(), tf.int32)
+            return [tf.scatter_update(digests, self._places[:number], self._new[:number]).op]
+
+        self._done, _ = locked(mutex, [life, self._places, self._new], work)
+
+    def registrar(
+        self, shards: ArrivingShards, digests: np.ndarray, ask: Callable[..., Any], lag: Dict[str, float]
+    ) -> Registrar:
+        """Return the registrar of one life of the chief; ``ask`` runs an operation with further fed values."""
+
+        def register(places: List[int], new: List[int]) -> None:
+            ask(self._done, {self._places: places, self._new: new})
+
+        return Registrar(shards, digests, register, lambda: ask(self._may_go), lambda: ask(self._waiting).tolist(), lag)

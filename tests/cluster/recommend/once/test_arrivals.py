@@ -1,0 +1,165 @@
+"""Files that arrive while training goes on are trained once, whoever dies, and nobody trains without a record."""
+
+import random
+import threading
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Set
+
+import numpy as np
+import pytest
+
+from cluster import shards
+from cluster.errors import TrainingError
+from cluster.recommend.once import arrivals
+from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
+from cluster.recommend.once.shard_files import Shard, cut_file, read_lines, whole_file
+from cluster.task import Task
+from tests.cluster.recommend.once import test_async_steps, test_once_steps
+from tests.support.waiting import eventually
+
+
+def put(folder: Path, name: str, numbers: Any) -> None:
+    """Let a file arrive: whole, by its name."""
+    (folder / "part").write_text("".join(f"{number}\n" for number in numbers))
+    (folder / "part").rename(folder / name)
+
+
+def found_in(folder: Path, bytes_of_a_shard: int = 8) -> ArrivingShards:
+    return ArrivingShards(str(folder / "*.txt"), lambda path: cut_file(path, bytes_of_a_shard))
+
+
+class Servers:
+    """The places of shards on the servers: their digests, and which are trained."""
+
+    def __init__(self, places: int):
+        self.digests, self.is_trained = np.full(places, NO_SHARD, np.int64), np.zeros(places, bool)
+        self.lag: Dict[str, float] = {}
+
+    def registrar(self, shards: ArrivingShards) -> Registrar:
+        def register(places: List[int], digests: List[int]) -> None:
+            assert len(set(places)) == len(places) == len(digests)
+            assert all(self.digests[place] == NO_SHARD or self.is_trained[place] for place in places)
+            self.digests[places], self.is_trained[places] = digests, False
+
+        return Registrar(shards, self.digests, register, lambda: self.is_trained.copy(), self.waiting, self.lag)
+
+    def waiting(self) -> List[int]:
+        return [int(digest) for digest in self.digests[~self.is_trained] if digest != NO_SHARD]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_file_has_places_until_it_is_trained_and_gone(seed: int, tmp_path: Path) -> None:
+    dice, servers = random.Random(seed), Servers(20)
+    lines: Set[bytes] = set()
+    shards = found_in(tmp_path)
+    registrar, worker = servers.registrar(shards), found_in(tmp_path)
+    for turn in range(60):
+        if dice.random() < 0.4 and len(list(tmp_path.iterdir())) < 4:
+            numbers = [100 * turn + each for each in range(dice.randint(1, 9))]
+            put(tmp_path, f"{turn:03}.txt", numbers)
+            lines |= {str(each).encode() for each in numbers}
+        if dice.random() < 0.1:  # another chief
+            registrar = servers.registrar(found_in(tmp_path))
+        registrar.look()
+        registrar.look()
+        assert servers.lag["waiting_shards"] == len(servers.waiting()) and 0 <= servers.lag["lag_s"] < 60
+        worker.learn(dict(enumerate(servers.digests.tolist())))
+        waiting = [place for place in range(20) if servers.digests[place] != NO_SHARD and not servers.is_trained[place]]
+        for place in dice.sample(waiting, len(waiting) // 2):
+            for line in read_lines(worker[place]):
+                lines.remove(line)  # once
+            servers.is_trained[place] = True
+        there = list(shards.look().values())
+        left = {servers.digests[place] for place in range(20) if not servers.is_trained[place]}
+        for path in {shard.path for shard in there}:
+            if not left & {digest for digest, shard in shards.look().items() if shard.path == path}:
+                Path(path).unlink()
+    assert len(lines) < 60
+
+
+def test_more_shards_than_places_are_refused(tmp_path: Path) -> None:
+    put(tmp_path, "a.txt", range(100, 110))
+    with pytest.raises(TrainingError, match="expected at most 3 shards of files that are there, found 2 more"):
+        Servers(3).registrar(found_in(tmp_path)).look()
+
+
+def test_a_shard_whose_file_another_host_has_is_waited_for(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(arrivals, "_WAIT_S", 0.5)
+    monkeypatch.setattr(arrivals, "_POLL_S", 0.01)
+    for name in ("chief", "other"):
+        (tmp_path / name).mkdir()
+    put(tmp_path / "chief", "a.txt", [1])
+    here, there = found_in(tmp_path / "chief"), found_in(tmp_path / "other")
+    (digest,) = here.look()
+    there.learn({5: digest})
+    threading.Timer(0.1, lambda: put(tmp_path / "other", "a.txt", [1])).start()
+    assert list(read_lines(there[5])) == [b"1"]
+    there.learn({6: digest + 1})
+    with pytest.raises(TrainingError, match=r"expected the file of shard 6 at .*, found none of its name and size"):
+        there[6]
+
+
+def test_a_worker_begins_with_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    task: Any = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1"]}, 2)
+    with pytest.raises(TrainingError, match=r"expected at least one file with records at .*, found none"):
+        shards.lines(task, shards.arriving(str(tmp_path / "*.txt")), lambda lines: {"n": lines})
+    assert ArrivingShards(str(tmp_path / "*"), whole_file).look() == {}
+    put(tmp_path, "b.txt", [1])
+    assert found_in(tmp_path).first() == Shard(str(tmp_path / "b.txt"), 0, 2)
+
+
+def go_on(worker: Any, is_over: Callable[[], bool]) -> None:
+    while not is_over():
+        worker.step()
+
+
+KINDS: Dict[str, Any] = {"synchronous": test_once_steps, "asynchronous": test_async_steps}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_each_example_of_each_file_counts_once_while_workers_come_and_go(
+    kind: str, targets: List[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_ARRIVED", 3)  # places: a later file takes that of one that is gone
+    files: Any = shards.arriving(str(tmp_path / "*.txt"))
+    put(tmp_path, "0.txt", range(7))
+    run = KINDS[kind].Run(targets, files, epochs=None)
+
+    def train_until(number: int) -> None:
+        over = threading.Event()
+        threads = [threading.Thread(target=go_on, args=(worker, over.is_set)) for worker in run.workers]
+        for thread in threads:
+            thread.start()
+        eventually(f"{number} examples are trained", lambda: sum(counts(run)[0]) == number)
+        over.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    try:
+        train_until(7)
+        put(tmp_path, "1.txt", range(7, 12))
+        put(tmp_path, "2.txt", range(12, 15))
+        train_until(15)
+        for path in tmp_path.glob("[01].txt"):
+            path.unlink()
+        for index in (1, 0):
+            run.replace(index).join()
+            put(tmp_path, f"{4 - index}.txt", [16 - index])
+            train_until(17 - index)
+        assert counts(run) == [[1.0] * 17 + [0.0] * (len(each) - 17) for each in counts(run)]
+        places = run.workers[0].places
+        arrived, ended = run.workers[0].session.run([places._arrived, places._ended])
+        assert (arrived == ended).all() and (arrived != NO_SHARD).all()
+    finally:
+        run.end()
+
+
+def counts(run: Any) -> List[List[float]]:
+    """How often each example counted."""
+    if isinstance(run, test_once_steps.Run):
+        return run.counts()
+    worker = run.workers[0]
+    found = worker.session.run(worker.ledger)
+    return [found.reshape([2, -1]).sum(0).round(3).tolist()]
