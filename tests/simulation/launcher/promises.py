@@ -36,6 +36,7 @@ END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "b
 UNHINDERED = {*UNPRINTED, "damaged code", "stop", "clock", "restart", "save", "drain", "back", "crash", "watch"}
 RESUMED = re.compile(r"continuing from the checkpoint of step (\d+) ")
 DISKS = {"disk", "write full", "write fails", "write refused"}
+EVERYWHERE = {"stop", "twice", "kill", "slow"}  # of the run or the network: the host that a seed draws says nothing
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
@@ -210,7 +211,7 @@ class LauncherPromises:
         """Return the kinds of faults that may affect the present run: not those of hosts that have no part in it."""
         world = self._world
         others = set(world.machines) - set(world.plan.hosts)
-        return {fault.kind for fault in world.faults if fault.what not in others}
+        return {fault.kind for fault in world.faults if fault.kind in EVERYWHERE or fault.what not in others}
 
     def outcome(self, up: Any, status: Dict[str, Any]) -> None:
         """I11: the launcher that stays shows the run's last state, and has its exit code."""

@@ -28,6 +28,14 @@ def test_a_run_goes_on_on_the_other_hosts_when_the_chiefs_host_is_lost(kind: str
     assert len(resumed_from(world)) == 1 and shown(world)[-1] == f"{world.run_name} stopped: SIGINT to launch up"
 
 
+@pytest.mark.parametrize("everywhere", [Fault(70.0, "kill", "h0"), Fault(70.0, "slow", "h0", 120.0)], ids=str)
+def test_what_ends_the_run_or_slows_the_network_reaches_the_successor_too(everywhere: Fault) -> None:
+    """Found by seed 3019191: the operator's end was left out, since its drawn host had no part in the successor."""
+    world = lived(SEED, Fault(40.0, "gone", "h0"), everywhere)
+    assert successors(world) and world.lead_host == "h1" and world.operators.up.code == 1
+    assert shown(world)[-1].startswith(f"{world.run_name} stopped: ")
+
+
 def test_the_chiefs_host_wakes_beside_the_successor() -> None:
     """Found by this history: beats of before the suspension renewed the lease of the lead that woke."""
     world = lived(SEED, Fault(40.0, "sleep", "h0", 30.0), END)
