@@ -6,6 +6,9 @@ import itertools
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from launch.agent.state.runs import stamp
+from tests.simulation.runs import RUN
+
 
 class Agenda:
     """What will happen, by its time; ``now`` is that of what happens."""
@@ -38,9 +41,10 @@ class Clock:
 
     Args:
       rate: seconds on this clock in one second of the world.
+      wall: the calendar's time as the world begins, by default that in the first run's name.
     """
 
-    def __init__(self, agenda: Agenda, rate: float = 1.0, wall: float = 1.0e9):
+    def __init__(self, agenda: Agenda, rate: float = 1.0, wall: float = stamp(RUN)):
         self._agenda, self._rate, self._wall = agenda, rate, wall
         self._slept_s = 0.0
         self._asleep_at: Optional[float] = None

@@ -15,6 +15,7 @@ OF_LAUNCHERS = (
     "launch.run.attached.wait_for",
     "launch.run.draft.time",
     "launch.run.follower.time",
+    "launch.run.lifecycle.datetime",
     "launch.run.lifecycle.draft",
     "launch.run.lifecycle.print_log_of_culprit",
     "launch.run.lifecycle.remember",

@@ -9,6 +9,7 @@ from typing import Any, ContextManager, Dict, Iterator, List, Optional, Sequence
 from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
 from launch.fleet import Fleet
 from launch.history import newest_status
+from launch.plan.plan import run_name
 from launch.run.draft import Draft
 from launch.run.follower import Follower
 from launch.signals import Interrupts
@@ -208,7 +209,7 @@ class Launchers:
 
     def draft(self, target: Any, start: Any, begins: datetime) -> Draft:
         """Return the world's run, in the place of ``launch.run.draft.draft``."""
-        name = self.resumes.name() if self.drafts else RUN
+        name = run_name("r", begins) if self.drafts else RUN
         of_lead, plan, requests = drafted(self._world, start, name)
         self.drafts[name] = Drafted(me(), of_lead)
         return Draft(plan, requests, CODE, begins, lambda begins: self.draft(target, start, begins))

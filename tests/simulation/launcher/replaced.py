@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List
@@ -50,6 +51,7 @@ def _of_launchers(world: Any) -> Dict[str, Any]:
         "allow_open_files": lambda number: None,
         "make_hosts": makes_hosts(world.network),
         "AgentRestarts": partial(AgentRestarts, clock=_monotonic),
+        "datetime": SimpleNamespace(now=lambda zone: datetime.fromtimestamp(world.wall(), zone)),
         "draft": world.operators.draft,
         "_hand_over": partial(hand_over, world),
         "print_log_of_culprit": lambda fleet, status, show: None,

@@ -1,6 +1,5 @@
 """``launch up --resume`` by an operator: again and again, until another run has begun with the newest checkpoint."""
 
-from datetime import datetime, timedelta
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from launch.agent.state import runs
@@ -15,7 +14,6 @@ from tests.simulation.promises import LOSES_FILES, Broken
 
 AGAIN_S, MOST = 15.0, 8  # between tries, and so many
 HANDED_OVER_S = 1.0  # for a checkpoint to reach another host
-FIRST = datetime(2026, 1, 1)
 
 
 class Counted(NamedTuple):
@@ -40,13 +38,8 @@ class Resumes:
         self.expected = self.ignored = self.damaged = 0
         self.forgotten = Counted(0, 0)
         self._supervisor: Any = None  # of the newest lead
-        self._names, self._tries, self._is_trying = 1, 0, False
+        self._tries, self._is_trying = 0, False
         self._program: Optional[Program] = None
-
-    def name(self) -> str:
-        """Return the name of another run."""
-        self._names += 1
-        return f"r-{FIRST + timedelta(minutes=self._names - 1):%Y%m%d-%H%M%S}"
 
     def ask(self) -> None:
         """Let an operator resume the run."""

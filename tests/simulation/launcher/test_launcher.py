@@ -277,12 +277,13 @@ VERBS = [
 ]  # fmt: skip
 OUTSIDE = {
     "time", "threading", "signal", "os", "select", "socket", "ThreadPoolExecutor", "wait", "wait_for", "readable",
-    "fork_away", "subprocess",
+    "fork_away", "subprocess", "datetime",
 }  # fmt: skip
 UNUSED = {  # by the runs of histories, or for constants and paths alone
     "launch.run.attached.signal", "launch.agent.verbs.down.signal", "launch.agent.leftovers.signal",
     "launch.agent.service.beginning.signal", "launch.hosts.rpc.os", "launch.run.draft.os", "launch.run.start.os",
     "launch.calls.ThreadPoolExecutor", "launch.calls.threading", "launch.output.signal", "launch.run.resume.time",
+    "launch.run.draft.datetime",
 }  # fmt: skip
 
 

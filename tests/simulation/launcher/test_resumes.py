@@ -2,8 +2,11 @@
 
 from typing import List
 
+from launch.agent.state import runs
+from launch.agent.state.run_folder import RunFolder
 from tests.simulation.faults import Fault
 from tests.simulation.launcher.test_launcher import ATTACHED, DETACHED, lived, shown, texts
+from tests.simulation.runs import RUN
 from tests.simulation.world import World
 
 STOP, RESUME, END = Fault(22.0, "stop"), Fault(30.0, "resume"), Fault(45.0, "stop")
@@ -18,7 +21,7 @@ def test_a_stopped_run_resumes_from_its_last_step() -> None:
     world = lived(DETACHED, STOP, RESUME, END)
     assert resumed_from(world) == ["continuing from the checkpoint of step 46 of r-20260101-000000"]
     assert world.training.began_with == 46 and world.training.step > 60
-    assert world.machines["h0"].folder.run == "r-20260101-000100"
+    assert world.machines["h0"].folder.run == "r-20260101-000030"
 
 
 def test_what_a_damaged_checkpoint_loses_is_in_an_incident_of_the_next_run() -> None:
@@ -41,9 +44,19 @@ def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_l
     """The older run's is ignored, as docs/replicas.md says; found by seed 3001378."""
     again = [Fault(32.0, "another down"), Fault(40.0, "damaged checkpoint", "h0"), Fault(45.0, "resume")]
     world = lived(DETACHED, STOP, RESUME, *again, Fault(60.0, "stop"))
-    assert resumed_from(world) == ["continuing from the checkpoint of step 25 of r-20260101-000100"]
+    assert resumed_from(world) == ["continuing from the checkpoint of step 25 of r-20260101-000030"]
     ignored = "ignoring the checkpoint of step 46 of r-20260101-000000, an older run: h0:"
     assert any(line.startswith(ignored) for line in shown(world)) and world.operators.resumes.ignored == 46
+
+
+def test_a_host_whose_power_cut_takes_the_order_of_runs_has_it_by_their_names() -> None:
+    """Found by this seed: names were of another year than the launcher's clock, so the oldest run came first."""
+    cut, stop, resume = Fault(1.3, "write unpowered", "h1", 30.0), Fault(30.0, "stop"), Fault(30.0, "resume")
+    world = lived(3019855, cut, stop, resume)
+    oldest = RunFolder(world.machines["h1"].folder.workdir, RUN, "h1")
+    assert oldest.read_whole(runs.GENERATION) is None  # in pieces
+    _, before, _ = world.operators.drafts
+    assert resumed_from(world) == [f"continuing from the checkpoint of step {world.training.began_with} of {before}"]
 
 
 def test_a_run_does_not_resume_beside_the_one_before() -> None:
