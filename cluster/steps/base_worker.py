@@ -242,7 +242,7 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a step and fetch ``more`` with it; return the new global step, the loss, and the values of ``more``."""
+        """Take a step; return the new global step, the loss, and the values of ``more``: None if it took no step."""
 
     @abstractmethod
     def refresh(self, session: Any) -> None:

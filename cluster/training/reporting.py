@@ -90,7 +90,7 @@ class TrainingProgress:
 
         The next call of ``note`` is for the first step after joining.
         """
-        self._first = True
+        self._first, self._reported = True, -1
         self._joins, self._joined = self._joins + 1, step
         self._taken = 0
         self._since = time.monotonic()
@@ -126,7 +126,8 @@ class TrainingProgress:
 
     def _report(self, progress: Progress, loss: float) -> None:
         self._reporter.progress(progress, force=True)
-        has_waited, self._waits = self._waits, self._last is not None and progress.step == self._last.step
+        has_waited, self._waits = self._waits, progress.step == self._reported
+        self._reported = progress.step
         self._last, self._first = progress, False
         self._taken, self._since = 0, time.monotonic()
         ignored = f", ignored {self._ignored} gradients that were not finite" if self._ignored else ""

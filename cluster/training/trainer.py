@@ -257,7 +257,10 @@ class Trainer:
         examples = [] if self.replica.examples is None else [self.replica.examples]
         self._activity.begin_step(tuple(map(bool, wanted)))
         with explain_errors(self.job, self.task, before, self.replica.graph):
-            number, loss, (counted, fetched) = self.replica.stepper.step(session, [examples, wanted])
+            number, loss, found = self.replica.stepper.step(session, [examples, wanted])
+        if found is None:  # there is no record to train
+            return Step(number, loss, 0), []
+        counted, fetched = found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 
     def _finish(self, session: Any, step: int) -> Outcome:

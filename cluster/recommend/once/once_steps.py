@@ -8,6 +8,7 @@ A synchronous step loses and repeats no example:
     chief      advances the progress of the shards, counts the step, sends the tokens
 """
 
+import math
 import time
 from typing import Any, List, Sequence, Tuple
 
@@ -126,14 +127,17 @@ class OnceWorker(SyncWorker):
         self._places.source.new_life()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Send the gradient of one batch, and wait until the chief has counted the step; see ``SyncWorker.step``."""
+        """Send the gradient of one batch, and wait until the chief has counted the step; or rest a moment.
+
+        See ``SyncWorker.step``. Nothing is fetched in a rest: what a callback wants may need a whole step.
+        """
         self._was_late = False
         source = self._places.source
         try:
             if self._rests(session):
-                loss, fetched, _ = session.run([self._loss, more, self._places.place])  # the empty batch has to go
+                session.run(self._places.place)  # the empty batch has to go
                 source.note_trained()
-                return self._local, float(loss), fetched
+                return self._local, math.nan, None
             step, loss, (fetched, ends) = super().step(session, [more, self._ends])
             self.has_ended = bool(ends)
             if self._was_late:  # it was read before the step was over

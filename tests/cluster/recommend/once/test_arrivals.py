@@ -1,5 +1,6 @@
 """Files that arrive while training goes on are trained once, whoever dies, and nobody trains without a record."""
 
+import math
 import random
 import threading
 from pathlib import Path
@@ -142,6 +143,11 @@ def test_each_example_of_each_file_counts_once_while_workers_come_and_go(
         put(tmp_path, "1.txt", range(7, 12))
         put(tmp_path, "2.txt", range(12, 15))
         train_until(15)
+        if kind == "synchronous":  # a rest takes no step, and so gets nothing of one
+            worker = run.workers[0]
+            step = int(worker.session.run(worker.global_step))
+            found = worker.stepper.step(worker.session, worker.optimizer.next_token)
+            assert found[0] == step and math.isnan(found[1]) and found[2] is None
         for path in tmp_path.glob("[01].txt"):
             path.unlink()
         for index in (1, 0):
