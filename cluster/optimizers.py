@@ -1,11 +1,12 @@
 """An optimizer from a job's ``args``, so that a hosts file can set it: ``return from_args(args)``.
 
 args:
-  optimizer: momentum          # sgd, momentum, nesterov, adagrad, adagrad_decay, rmsprop, adam, adamw or ftrl
+  optimizer: momentum          # sgd, momentum, nesterov, adagrad, adagrad_decay, rmsprop, adam, adam_async,
+                               # adamw or ftrl
   learning_rate: 0.1           # and warmup, decay: see schedules.py
   momentum: 0.9                # momentum, nesterov, rmsprop
-  beta1: 0.9                   # adam, adamw; also beta2 (0.999)
-  epsilon: 1.0e-8              # adam, adamw, rmsprop (1.0e-10)
+  beta1: 0.9                   # adam, adam_async, adamw; also beta2 (0.999)
+  epsilon: 1.0e-8              # the same, and rmsprop (1.0e-10)
   weight_decay: 0.01           # adamw
   decay_factor: 0.9            # adagrad_decay; also decay_every (100000)
 
@@ -18,9 +19,9 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate, number
-from cluster.updates.by_rule import AdagradDecay, AdamW, ByRule
+from cluster.updates.by_rule import AdagradDecay, AdamAsync, AdamW, ByRule
 
-__all__ = ["AdagradDecay", "AdamW", "ByRule", "from_args"]
+__all__ = ["AdagradDecay", "AdamAsync", "AdamW", "ByRule", "from_args"]
 
 _Made = Tuple[Callable[..., Any], Dict[str, float]]
 # For each name: a function of a learning rate that returns the optimizer, and its other settings with their defaults.
@@ -38,6 +39,7 @@ _OPTIMIZERS: Dict[str, _Made] = {
     ),
     "rmsprop": (tf.train.RMSPropOptimizer, {"momentum": 0.0, "epsilon": 1e-10}),
     "adam": (tf.train.AdamOptimizer, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "adam_async": (AdamAsync, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "adamw": (AdamW, {"weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "ftrl": (tf.train.FtrlOptimizer, {}),
 }

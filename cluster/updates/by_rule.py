@@ -181,6 +181,25 @@ class AdamW(ByRule):
         return value - _rate(self._rate, value.dtype) * step, {"mean": mean, "square": square}
 
 
+class AdamAsync(AdamW):
+    """Adam in which each element counts its own updates: for rows that appear late, and ids of all frequencies.
+
+    Adam corrects the bias of an element's moments by the number of all updates. So the first updates of a row that
+    appears late are up to three times as large as those of a row that was there from the start.
+    """
+
+    slots = MappingProxyType({"mean": 0.0, "square": 0.0, "updates": 0.0})
+
+    def __init__(self, learning_rate: Any = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
+        super().__init__(learning_rate, 0.0, beta1, beta2, epsilon)
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
+        """Return the new value, moments and number of updates."""
+        own = slots["updates"] + 1
+        value, moments = super().update(own, grad, value, slots)
+        return value, {**moments, "updates": own}
+
+
 class AdagradDecay(ByRule):
     """Adagrad whose sums of squares decay, so that old gradients count less: for logs that never end.
 

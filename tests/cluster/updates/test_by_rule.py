@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cluster.errors import JobError
-from cluster.optimizers import AdagradDecay, AdamW, ByRule, from_args
+from cluster.optimizers import AdagradDecay, AdamAsync, AdamW, ByRule, from_args
 from cluster.runtime.tf_compat import tf
+from cluster.updates.by_rule import updated
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
 
 STEPS = 6
@@ -58,6 +59,8 @@ def adagrad(rate: float, decay: float, every: int) -> np.ndarray:
 
 CASES: List[Tuple[Callable[[], Any], np.ndarray]] = [
     (lambda: AdamW(0.05, 0.1), adamw(0.05, 0.1)),
+    (lambda: AdamAsync(0.05), adamw(0.05, 0.0)),
+    (lambda: from_args({"optimizer": "adam_async", "learning_rate": 0.05}), adamw(0.05, 0.0)),
     (lambda: AdagradDecay(0.3, 0.5, 2), adagrad(0.3, 0.5, 2)),
     (lambda: AdagradDecay(lambda: tf.constant(0.3), 0.5, 2), adagrad(0.3, 0.5, 2)),
     (lambda: from_args({"optimizer": "adamw", "learning_rate": 0.05, "weight_decay": 0.1}), adamw(0.05, 0.1)),
@@ -100,6 +103,17 @@ def test_variables_of_any_float_type_are_trained(dtype: Any) -> None:
             session.run(step, {grad: each})
         found = session.run(tf.cast(variable, tf.float64))
     np.testing.assert_allclose(found, adamw(0.05, 0.1), rtol=1e-6 if dtype == tf.float64 else 0.05, atol=0.02)
+
+
+def test_a_row_that_appears_late_begins_as_one_of_the_first_update() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        zero, grad = tf.zeros([3, 4]), tf.constant(GRADS[0])
+        usual, own = (
+            session.run(updated(each, tf.constant(5000.0), grad, zero, dict.fromkeys(each.slots, zero)))
+            for each in (AdamW(0.05), AdamAsync(0.05))
+        )
+    np.testing.assert_allclose(own[0], -0.05 * np.sign(GRADS[0]), rtol=1e-4)
+    assert (np.abs(usual[0]) > 0.15).all() and (own[1]["updates"] == 1).all()
 
 
 def test_a_decay_every_half_update_is_refused() -> None:
