@@ -210,6 +210,11 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         finally:
             asyncio._set_running_loop(before)
 
+    @property
+    def stands(self) -> bool:
+        """Whether nothing happens now: the process is stopped, the machine sleeps, or a call blocks."""
+        return self.is_stopped or self.clock.is_asleep or self._agenda.now < self._stands_until
+
     def stand_still(self, seconds: float) -> None:
         """Let nothing happen for so long, as a call that blocks does."""
         self._stands_until = self._agenda.now + seconds

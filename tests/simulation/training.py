@@ -3,13 +3,21 @@
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Dict, List, Optional, Set, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from cluster.protocol.save_request import HOLD_S
 from launch.agent.wire.run_request import RunPlan
 from tests.simulation.processes import Process
 
 STEP_S, SAVED_EVERY, START_S = 0.4, 25, 3.0
+
+
+class PassedOver(NamedTuple):
+    """When a chief passed over which damaged checkpoint, and the steps up to there that the lead had not heard of."""
+
+    at: float
+    newest: int
+    unknown: int
 
 
 @dataclass
@@ -40,6 +48,7 @@ class Training:
     copy: Callable[[int], None] = lambda step: None  # called before each is written, with the step of the one before
     earlier: List[Process] = field(default_factory=list)  # processes of earlier runs
     passed_over: int = 0  # steps between a checkpoint that lacked a file, and the one that training began with
+    newest_passed: Optional[PassedOver] = None
     began_with: Optional[int] = None  # the checkpoint that the run began with
 
     def look(self, seconds: float) -> None:
@@ -62,7 +71,7 @@ class Training:
         self.earlier, self.processes = [*self.earlier, *self.processes], []
         self.step, self.saved, self.steps_lost, self.known_lost, self.falls, self.passed_over = 0.0, 0, 0, 0, 0, 0
         self.stood_s, self._stands_s, self._known, self._depth = 0.0, 0.0, 0, 0
-        self._holders, self.began_with = (), None
+        self._holders, self.began_with, self.newest_passed = (), None, None
 
     def _groups(self) -> Dict[str, List[Process]]:
         found: Dict[str, List[Process]] = {}
@@ -133,6 +142,7 @@ class Training:
         if self.on_disk and chief is not None:
             self.saved, newest = chief.program.restore()
             if newest > self.saved:
+                self.newest_passed = PassedOver(self.now(), newest, max(0, newest - max(self.saved, known)))
                 self.passed_over, known = self.passed_over + newest - self.saved, max(known, newest)
             self.began_with = self.saved if self.began_with is None else self.began_with
             self.step = max(self.step, float(newest))

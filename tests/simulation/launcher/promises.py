@@ -182,7 +182,8 @@ class LauncherPromises:
     def resumed(self, up: Any, status: Dict[str, Any]) -> None:
         """I9: a run that resumes names the newest checkpoint, and begins there; an incident has what it passes over.
 
-        Where the lead's host loses the status later, the incident is lost with it, as docs/faults.md says.
+        Where the lead's host loses the status later, the incident is lost with it, as docs/faults.md says. So is a
+        report that the lead's agent did not have in its status before it ended.
         """
         world = self._world
         training, resumes = world.training, world.operators.resumes

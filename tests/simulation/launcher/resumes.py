@@ -10,7 +10,8 @@ from tests.simulation import outcomes, saved
 from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.faults import TERMINAL
 from tests.simulation.launcher.programs import Program
-from tests.simulation.promises import LOSES_FILES, Broken
+from tests.simulation.promises import LOSES_FILES, WRITTEN_S, Broken
+from tests.simulation.training import PassedOver
 
 AGAIN_S, MOST = 15.0, 8  # between tries, and so many
 HANDED_OVER_S = 1.0  # for a checkpoint to reach another host
@@ -30,7 +31,8 @@ class Resumes:
       expected: the newest complete checkpoint that any host had when the newest run began, but for those below.
       ignored: a newer one, whose run is older than one that has only a damaged checkpoint of its step; 0 without any.
       damaged: the steps from there to the newest checkpoint, which lacked a file.
-      forgotten: what a lead of the newest run had counted, and its host has lost with its status.
+      forgotten: what a lead of the newest run had counted, and its host has lost with its status; or what the chief had
+        reported, and the lead's agent has ended before the status had it.
     """
 
     def __init__(self, world: Any, launchers: Any):
@@ -38,6 +40,8 @@ class Resumes:
         self.expected = self.ignored = self.damaged = 0
         self.forgotten = Counted(0, 0)
         self._supervisor: Any = None  # of the newest lead
+        self._settled: Optional[PassedOver] = None  # in the status, or forgotten
+        self._stood_at = 0.0  # when the lead's agent could last do nothing
         self._tries, self._is_trying = 0, False
         self._program: Optional[Program] = None
 
@@ -85,10 +89,12 @@ class Resumes:
         newest = saved.look(world.lead.disk, world.lead.folder.checkpoint).newest
         self.damaged = max(0, newest - self.expected) if world.lead_host in plan.hosts else 0
         self._launchers.up, self.forgotten, self._supervisor = program, Counted(0, 0), None
+        self._settled, self._stood_at = None, 0.0
         world.begin_anew(run, plan)
 
     def look(self) -> None:
         """Note what a next lead does not find in the status of the one before."""
+        self._look_at_reports()
         before, supervisor = self._supervisor, self._world.supervisor()
         if supervisor is before or supervisor is None or not supervisor.now:  # until its first event it may not know
             return
@@ -97,10 +103,30 @@ class Resumes:
             pairs = zip(self.forgotten, _counted(before), _counted(supervisor))
             self.forgotten = Counted(*(known + max(0, old - new) for known, old, new in pairs))
 
+    def _look_at_reports(self) -> None:
+        """Note a damaged checkpoint whose report the lead's agent had no time to read and publish before it ended."""
+        lead, now, passed = self._world.lead, self._world.agenda.now, self._world.training.newest_passed
+        if passed is None or passed is self._settled:
+            return
+        is_late = now > max(passed.at, self._stood_at) + WRITTEN_S
+        if lead.has_process and lead.life.loop.stands:
+            self._stood_at = now
+        elif is_late or not lead.has_process:
+            self._settled = passed
+            if not (is_late or _is_named(passed, lead.folder)):
+                steps, incidents = self.forgotten
+                self.forgotten = Counted(steps + passed.unknown, incidents + 1)
+
 
 def _counted(supervisor: Any) -> Counted:
     incidents = supervisor.incidents
     return Counted(incidents.stalls.steps_lost, sum(each.kind == "checkpoint" for each in incidents.statuses()))
+
+
+def _is_named(passed: PassedOver, folder: RunFolder) -> bool:
+    """Return whether an incident in the status names the checkpoint."""
+    incidents = (folder.read_whole("status.json") or {}).get("incidents", ())
+    return any(f"model-{passed.newest} " in (each["cause"] or "") for each in incidents)
 
 
 def may_lose_files(world: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from typing import List
 
+import pytest
+
 from launch.agent.state import runs
 from launch.agent.state.run_folder import RunFolder
 from tests.simulation.faults import Fault
@@ -38,6 +40,16 @@ def test_what_a_damaged_checkpoint_loses_is_counted_until_a_power_cut_takes_the_
     world = lived(3016690, Fault(10.0, "write unpowered", "h1", 5.0), stop, damaged, resume, cut)
     assert world.training.passed_over == world.operators.resumes.forgotten.steps == 13
     assert world.operators.resumes.forgotten.incidents == 1
+
+
+@pytest.mark.parametrize("ends, named", [(82.7, 0), (84.0, 1)], ids=["before its report is read", "later"])
+def test_what_a_damaged_checkpoint_loses_is_named_unless_the_leads_agent_ends_at_once(ends: float, named: int) -> None:
+    """Found by this seed: the chief had reported 0.2 s before, and its agent had not read that."""
+    damaged = Fault(80.0, "damaged checkpoint", "h0")
+    world = lived(3020111, Fault(78.0, "agent", "h1"), damaged, Fault(ends, "agent", "h0"))
+    incidents = (world.machines["h0"].folder.read_whole("status.json") or {})["incidents"]
+    assert sum(each["kind"] == "checkpoint" for each in incidents) == named
+    assert world.training.passed_over == 25 and world.operators.resumes.forgotten == (0, 1 - named)
 
 
 def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_launch_up_names_it() -> None:
