@@ -109,7 +109,7 @@ class Registrar:
       shards: the chief's.
       digests: of the shards on the servers, [most]; ``NO_SHARD`` for a free place.
       register: writes digests into places: (numbers of the places, digests).
-      may_go: returns whether the shard of each place is trained, bool [most].
+      uses: returns how many shards of each place are trained, int64 [most]; -1 where one is not.
       waiting: returns the digests of the shards that have records to train.
       lag: gets the metrics of a look: ``waiting_shards``, and ``lag_s``, the age of the oldest of their files.
     """
@@ -119,12 +119,12 @@ class Registrar:
         shards: ArrivingShards,
         digests: np.ndarray,
         register: Callable[[List[int], List[int]], None],
-        may_go: Callable[[], np.ndarray],
+        uses: Callable[[], np.ndarray],
         waiting: Callable[[], List[int]],
         lag: Dict[str, float],
     ):
         self._waiting, self._lag = waiting, lag
-        self._shards, self._digests, self._register, self._may_go = shards, digests.copy(), register, may_go
+        self._shards, self._digests, self._register, self._uses = shards, digests.copy(), register, uses
 
     def look(self) -> None:
         """Register the shards of new files, and measure how far training is behind.
@@ -144,7 +144,10 @@ class Registrar:
         places = np.flatnonzero(self._digests == NO_SHARD)
         if len(places) < len(new):
             gone = np.array([digest not in found for digest in self._digests.tolist()])
-            places = np.concatenate([places, np.flatnonzero((self._digests != NO_SHARD) & gone & self._may_go())])
+            uses = self._uses()
+            again = np.flatnonzero((self._digests != NO_SHARD) & gone & (uses >= 0))
+            # Workers train first what has the fewest uses: so what arrived earlier comes earlier.
+            places = np.concatenate([places, again[np.argsort(uses[again], kind="stable")]])
         if len(places) < len(new):
             raise TrainingError(
                 f"shards: expected at most {len(self._digests):,} shards of files that are there, found"
@@ -165,15 +168,17 @@ class Registering:
     newer life of the chief has begun (``shard_places``): that registers the same shards.
 
     Args:
-      places: the variable of the shards' digests; whether each has records to train; whether no worker has it.
+      places: the variable of the shards' digests; for each, whether it has records to train, whether no worker has it,
+        and the number of the place's shards that are trained.
       mutex, life: the lock of the places, and the placeholder for the number of the chief's life.
       is_newest: makes the tensor whether this life is the newest.
     """
 
-    def __init__(self, places: Tuple[Any, Any, Any], mutex: Any, life: Any, is_newest: Callable[[], Any]):
-        digests, is_trainable, is_free = places
+    def __init__(self, places: Tuple[Any, Any, Any, Any], mutex: Any, life: Any, is_newest: Callable[[], Any]):
+        digests, is_trainable, is_free, uses = places
         self._places, self._new = (tf.placeholder(tf.int64, [None]) for _ in range(2))
-        self._may_go = tf.logical_and(is_free, tf.logical_not(is_trainable))
+        may_go = tf.logical_and(is_free, tf.logical_not(is_trainable))
+        self._uses = tf.where(may_go, uses, tf.fill(tf.shape(uses), tf.constant(-1, tf.int64)))
         self._waiting = tf.boolean_mask(digests.read_value(), is_trainable)
 
         def work() -> List[Any]:
@@ -190,4 +195,4 @@ class Registering:
         def register(places: List[int], new: List[int]) -> None:
             ask(self._done, {self._places: places, self._new: new})
 
-        return Registrar(shards, digests, register, lambda: ask(self._may_go), lambda: ask(self._waiting).tolist(), lag)
+        return Registrar(shards, digests, register, lambda: ask(self._uses), lambda: ask(self._waiting).tolist(), lag)

@@ -71,7 +71,7 @@ class Places:
       lag: metrics of the files that wait, on the chief and where files arrive.
       is_torn: whether a step began but was not counted; valid only while no chief takes steps.
       most_ahead: a worker gets only shards that are at most this number of epochs ahead of the shard with the fewest
-        finished epochs; None for no limit.
+        finished epochs; None for no limit. Where files arrive, places are not used equally often: there is no limit.
     """
 
     most_ahead: Optional[int] = None  # in a synchronous step no worker goes on without the others
@@ -108,7 +108,7 @@ class Places:
             is_free = tf.equal(self._owner.read_value(), FREE)
             self.is_idle = tf.reduce_all(is_free) if self._arriving else None
             if self._arriving and task.is_chief:
-                places = (self._arrived, self._trainable(), is_free)
+                places = (self._arrived, self._trainable(), is_free, self.progress.read_value()[:, 0])
                 self._registering = Registering(places, self._mutex, self._life, self._is_newest)
 
     def _is_ahead(self) -> Any:
@@ -223,7 +223,7 @@ class Places:
             may = tf.logical_and(tf.logical_and(tf.equal(owner, FREE), self._trainable()), self._is_newest())
         first_epoch = tf.reduce_min(tf.where(may, epochs, tf.fill([self._number], tf.int64.max)))
         may = tf.logical_and(may, tf.equal(epochs, first_epoch))
-        if self.most_ahead is not None:
+        if self.most_ahead is not None and not self._arriving:
             may = tf.logical_and(may, first_epoch <= tf.reduce_min(epochs) + self.most_ahead)
         shard = tf.argmin(tf.where(may, self._order(seed, first_epoch), tf.fill([self._number], tf.int64.max)))
         found = may[shard]

@@ -10,7 +10,7 @@ import pytest
 
 from cluster import shards
 from cluster.errors import TrainingError
-from cluster.recommend.once import arrivals
+from cluster.recommend.once import arrivals, shard_places
 from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
 from cluster.recommend.once.shard_files import Shard, cut_file, read_lines, whole_file
 from cluster.task import Task
@@ -33,6 +33,7 @@ class Servers:
 
     def __init__(self, places: int):
         self.digests, self.is_trained = np.full(places, NO_SHARD, np.int64), np.zeros(places, bool)
+        self.uses = np.zeros(places, np.int64)
         self.lag: Dict[str, float] = {}
 
     def registrar(self, shards: ArrivingShards) -> Registrar:
@@ -41,7 +42,14 @@ class Servers:
             assert all(self.digests[place] == NO_SHARD or self.is_trained[place] for place in places)
             self.digests[places], self.is_trained[places] = digests, False
 
-        return Registrar(shards, self.digests, register, lambda: self.is_trained.copy(), self.waiting, self.lag)
+        return Registrar(shards, self.digests, register, self.uses_or_none, self.waiting, self.lag)
+
+    def train(self, place: int) -> None:
+        self.is_trained[place] = True
+        self.uses[place] += 1
+
+    def uses_or_none(self) -> Any:
+        return np.where(self.is_trained, self.uses, -1)
 
     def waiting(self) -> List[int]:
         return [int(digest) for digest in self.digests[~self.is_trained] if digest != NO_SHARD]
@@ -68,13 +76,27 @@ def test_each_file_has_places_until_it_is_trained_and_gone(seed: int, tmp_path: 
         for place in dice.sample(waiting, len(waiting) // 2):
             for line in read_lines(worker[place]):
                 lines.remove(line)  # once
-            servers.is_trained[place] = True
+            servers.train(place)
         there = list(shards.look().values())
         left = {servers.digests[place] for place in range(20) if not servers.is_trained[place]}
         for path in {shard.path for shard in there}:
             if not left & {digest for digest, shard in shards.look().items() if shard.path == path}:
                 Path(path).unlink()
     assert len(lines) < 60
+
+
+def test_places_are_used_again_in_the_order_of_their_files(tmp_path: Path) -> None:
+    servers = Servers(3)
+    registrar = servers.registrar(found_in(tmp_path))
+    taken = []
+    for number in range(8):
+        put(tmp_path, f"{number}.txt", [number])
+        registrar.look()
+        (place,) = np.flatnonzero((servers.digests != NO_SHARD) & ~servers.is_trained)
+        taken.append(int(place))
+        servers.train(int(place))
+        (tmp_path / f"{number}.txt").unlink()
+    assert taken == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
 def test_more_shards_than_places_are_refused(tmp_path: Path) -> None:
@@ -114,6 +136,20 @@ def go_on(worker: Any, is_over: Callable[[], bool]) -> None:
         worker.step()
 
 
+def train_until(run: Any, number: int) -> None:
+    over = threading.Event()
+    threads = [threading.Thread(target=go_on, args=(worker, over.is_set)) for worker in run.workers]
+    for thread in threads:
+        thread.start()
+    try:
+        eventually(f"{number} examples are trained", lambda: sum(counts(run)[0]) == number)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
 KINDS: Dict[str, Any] = {"synchronous": test_once_steps, "asynchronous": test_async_steps}
 
 
@@ -126,32 +162,39 @@ def test_each_example_of_each_file_counts_once_while_workers_come_and_go(
     put(tmp_path, "0.txt", range(7))
     run = KINDS[kind].Run(targets, files, epochs=None)
 
-    def train_until(number: int) -> None:
-        over = threading.Event()
-        threads = [threading.Thread(target=go_on, args=(worker, over.is_set)) for worker in run.workers]
-        for thread in threads:
-            thread.start()
-        eventually(f"{number} examples are trained", lambda: sum(counts(run)[0]) == number)
-        over.set()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive()
-
     try:
-        train_until(7)
+        train_until(run, 7)
         put(tmp_path, "1.txt", range(7, 12))
         put(tmp_path, "2.txt", range(12, 15))
-        train_until(15)
+        train_until(run, 15)
         for path in tmp_path.glob("[01].txt"):
             path.unlink()
         for index in (1, 0):
             run.replace(index).join()
             put(tmp_path, f"{4 - index}.txt", [16 - index])
-            train_until(17 - index)
+            train_until(run, 17 - index)
         assert counts(run) == [[1.0] * 17 + [0.0] * (len(each) - 17) for each in counts(run)]
         places = run.workers[0].places
         arrived, ended = run.workers[0].session.run([places._arrived, places._ended])
         assert (arrived == ended).all() and (arrived != NO_SHARD).all()
+    finally:
+        run.end()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_places_are_used_again_without_end_beside_a_file_that_stays(
+    kind: str, targets: List[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(arrivals, "MOST_ARRIVED", 2)
+    monkeypatch.setattr(shard_places, "LOOK_S", 0.1)
+    files: Any = shards.arriving(str(tmp_path / "*.txt"))
+    put(tmp_path, "stays.txt", [0])
+    run = KINDS[kind].Run(targets, files, epochs=None)
+    try:
+        for number in range(1, 7):
+            put(tmp_path, f"{number}.txt", [number])
+            train_until(run, number + 1)
+            (tmp_path / f"{number}.txt").unlink()
     finally:
         run.end()
 
