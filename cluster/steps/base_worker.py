@@ -242,7 +242,10 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a step and fetch ``more`` with it; return the new global step, the loss, and the values of ``more``."""
+        """Take a step and fetch ``more`` with it; return the new global step, the loss, and the values of ``more``.
+
+        Without a record for any worker, it takes none: it returns the same step after a moment, and None for ``more``.
+        """
 
     @abstractmethod
     def refresh(self, session: Any) -> None:

@@ -257,7 +257,8 @@ class Trainer:
         examples = [] if self.replica.examples is None else [self.replica.examples]
         self._activity.begin_step(tuple(map(bool, wanted)))
         with explain_errors(self.job, self.task, before, self.replica.graph):
-            number, loss, (counted, fetched) = self.replica.stepper.step(session, [examples, wanted])
+            number, loss, found = self.replica.stepper.step(session, [examples, wanted])
+        counted, fetched = ([0], []) if found is None else found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 
     def _finish(self, session: Any, step: int) -> Outcome:

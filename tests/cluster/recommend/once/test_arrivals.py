@@ -199,6 +199,25 @@ def test_places_are_used_again_without_end_beside_a_file_that_stays(
         run.end()
 
 
+def test_a_chief_without_records_does_not_wait_for_the_gradients_of_a_step(targets: List[str], tmp_path: Path) -> None:
+    files: Any = shards.arriving(str(tmp_path / "*.txt"))
+    put(tmp_path, "0.txt", [0])
+    run = test_once_steps.Run(targets, files, epochs=1)
+    try:
+        train_until(run, 1)
+        chief = run.workers[0]
+        with chief.session.graph.as_default():
+            norm = chief.stepper.scalars()["gradient_norm"]
+        resting = threading.Thread(target=lambda: chief.stepper.step(chief.session, norm), daemon=True)
+        resting.start()
+        resting.join(20)
+        assert not resting.is_alive()
+        put(tmp_path, "1.txt", [1])
+        train_until(run, 2)
+    finally:
+        run.end()
+
+
 def counts(run: Any) -> List[List[float]]:
     """How often each example counted."""
     if isinstance(run, test_once_steps.Run):
