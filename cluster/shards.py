@@ -89,8 +89,7 @@ def _reader(
         raise ValueError(f"shards: expected a list of paths, or shards.arriving(pattern), found the string {files!r}")
     if isinstance(files, Arriving):
         found = ArrivingShards(files.pattern, cut)
-        found.first()
-        return Reader(found, read, task.batch_size, shuffle, seed, found.first)
+        return Reader(found, read, task.batch_size, shuffle, seed, found.sample(read))
     return Reader(shard_files.shards_of(map(str, files), cut), read, task.batch_size, shuffle, seed)
 
 

@@ -8,6 +8,7 @@ and in a checkpoint. A worker finds the digest of its shard among its own files.
 The place of a shard that is trained is used again when the shard's file is gone.
 """
 
+import contextlib
 import glob
 import os
 import time
@@ -75,14 +76,16 @@ class ArrivingShards:
             return {}
         return {digest_of(os.path.basename(path), size, each.begin, each.end): each for each in shards}
 
-    def first(self) -> Shard:
-        """Return any shard.
+    def sample(self, read: Callable[[Shard], Iterable[bytes]]) -> bytes:
+        """Return any record; ``read`` yields those of a shard.
 
         Raises:
           TrainingError: there is no file with records.
         """
         for shard in self.look().values():
-            return shard
+            with contextlib.suppress(FileNotFoundError):  # it has just gone
+                for record in read(shard):
+                    return record
         raise TrainingError(f"shards: expected at least one file with records at {self._pattern}, found none")
 
     def __getitem__(self, number: int) -> Shard:

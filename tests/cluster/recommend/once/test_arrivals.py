@@ -12,9 +12,10 @@ from cluster import shards
 from cluster.errors import TrainingError
 from cluster.recommend.once import arrivals, shard_places
 from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
-from cluster.recommend.once.shard_files import Shard, cut_file, read_lines, whole_file
+from cluster.recommend.once.shard_files import cut_file, read_lines, whole_file
 from cluster.task import Task
 from tests.cluster.recommend.once import test_async_steps, test_once_steps
+from tests.cluster.steps.test_sync_worker import together
 from tests.support.waiting import eventually
 
 
@@ -128,7 +129,7 @@ def test_a_worker_begins_with_a_file(tmp_path: Path) -> None:
         shards.lines(task, shards.arriving(str(tmp_path / "*.txt")), lambda lines: {"n": lines})
     assert ArrivingShards(str(tmp_path / "*"), whole_file).look() == {}
     put(tmp_path, "b.txt", [1])
-    assert found_in(tmp_path).first() == Shard(str(tmp_path / "b.txt"), 0, 2)
+    assert found_in(tmp_path).sample(read_lines) == b"1"
 
 
 def go_on(worker: Any, is_over: Callable[[], bool]) -> None:
@@ -195,6 +196,24 @@ def test_places_are_used_again_without_end_beside_a_file_that_stays(
             put(tmp_path, f"{number}.txt", [number])
             train_until(run, number + 1)
             (tmp_path / f"{number}.txt").unlink()
+    finally:
+        run.end()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_training_waits_also_where_all_files_are_trained_and_gone(
+    kind: str, targets: List[str], tmp_path: Path
+) -> None:
+    files: Any = shards.arriving(str(tmp_path / "*.txt"))
+    put(tmp_path, "0.txt", [0])
+    run = KINDS[kind].Run(targets, files, epochs=None)
+    try:
+        train_until(run, 1)
+        (tmp_path / "0.txt").unlink()
+        for _ in range(3):
+            together(*[worker.step for worker in run.workers])
+        put(tmp_path, "1.txt", [1])
+        train_until(run, 2)
     finally:
         run.end()
 
