@@ -2,8 +2,9 @@
 
 A file counts from the moment at which it has a name that fits the pattern: its writer gives it that name when it is
 complete. The chief looks for new files. It cuts them into shards, and writes a digest of each into the next free
-place on ``ps:0``: of the file's name and size, and the range of bytes. So a shard has the same number on every worker,
-and in a checkpoint. A worker finds the digest of its shard among its own files.
+place on ``ps:0``: of the file's size, of its path below the folders without a wildcard, and of the range of bytes. So a
+shard has the same number on every worker, and in a checkpoint. A worker finds the digest of its shard among its own
+files.
 
 The place of a shard that is trained is used again when the shard's file is gone.
 """
@@ -44,6 +45,9 @@ class ArrivingShards:
 
     def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]]):
         self._pattern, self._cut = pattern, cut
+        self._root = os.path.dirname(pattern)  # below it, all hosts have the same names
+        while glob.has_magic(self._root):
+            self._root = os.path.dirname(self._root)
         self._found: Dict[str, Dict[int, Shard]] = {}  # by path, of the files that are there
         self._there: Dict[int, Shard] = {}
         self._written: Dict[str, float] = {}
@@ -74,7 +78,8 @@ class ArrivingShards:
             self._written[path] = os.path.getmtime(path)
         except FileNotFoundError:  # it has just gone
             return {}
-        return {digest_of(os.path.basename(path), size, each.begin, each.end): each for each in shards}
+        name = os.path.relpath(path, self._root or os.curdir)
+        return {digest_of(name, size, each.begin, each.end): each for each in shards}
 
     def sample(self, read: Callable[[Shard], Iterable[bytes]]) -> bytes:
         """Return any record; ``read`` yields those of a shard.
@@ -159,8 +164,8 @@ class Registrar:
         chosen = places[: len(new)]
         self._register(chosen.tolist(), new)
         self._digests[chosen] = new
-        files = sorted({os.path.basename(found[digest].path) for digest in new})
-        shown = ", ".join([*files[:3], *["…"] * (len(files) > 3)])
+        files = sorted({found[digest].path for digest in new})
+        shown = ", ".join([*map(os.path.basename, files[:3]), *["…"] * (len(files) > 3)])
         print(f"shards: {len(new)} of {len(files)} new files: {shown}", flush=True)
 
 

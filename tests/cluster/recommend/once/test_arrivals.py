@@ -1,5 +1,6 @@
 """Files that arrive while training goes on are trained once, whoever dies, and nobody trains without a record."""
 
+import os
 import random
 import threading
 from pathlib import Path
@@ -98,6 +99,20 @@ def test_places_are_used_again_in_the_order_of_their_files(tmp_path: Path) -> No
         servers.train(int(place))
         (tmp_path / f"{number}.txt").unlink()
     assert taken == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+def test_files_of_the_same_name_and_size_in_several_folders_are_several_files(tmp_path: Path) -> None:
+    for host, day in (("chief", "monday"), ("chief", "tuesday"), ("other", "tuesday")):
+        (tmp_path / host / day).mkdir(parents=True)
+        put(tmp_path / host / day, "part-0.txt", [1])
+    found = [
+        ArrivingShards(str(tmp_path / host / "*" / "part-*.txt"), whole_file).look() for host in ("chief", "other")
+    ]
+    assert [os.path.relpath(each.path, tmp_path) for each in found[0].values()] == [
+        "chief/monday/part-0.txt",
+        "chief/tuesday/part-0.txt",
+    ]
+    assert list(found[1]) == list(found[0])[1:]
 
 
 def test_more_shards_than_places_are_refused(tmp_path: Path) -> None:
