@@ -73,6 +73,8 @@ class ArrivingShards:
         return max((max(0.0, time.time() - self._written[path]) for path in paths), default=0.0)
 
     def _shards(self, path: str) -> Dict[int, Shard]:
+        if os.path.isdir(path):
+            return {}
         try:
             size, shards = os.path.getsize(path), list(self._cut(path))
             self._written[path] = os.path.getmtime(path)

@@ -89,8 +89,9 @@ def cut_file(path: str, shard_bytes: int) -> Iterator[Shard]:
     """Yield the shards of one text file: ranges of whole lines, of about ``shard_bytes`` each; one if it is gzipped."""
     size = os.path.getsize(path)
     if path.endswith(".gz"):
-        if size:
-            yield Shard(path)
+        with _opened(path) as file:
+            if file.read(1):
+                yield Shard(path)
         return
     starts = list(_line_starts(path, size, shard_bytes))
     for begin, end in zip(starts, [*starts[1:], size]):

@@ -142,6 +142,7 @@ def test_a_worker_begins_with_a_file(tmp_path: Path) -> None:
     task: Any = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1"]}, 2)
     with pytest.raises(TrainingError, match=r"expected at least one file with records at .*, found none"):
         shards.lines(task, shards.arriving(str(tmp_path / "*.txt")), lambda lines: {"n": lines})
+    (tmp_path / "folder").mkdir()
     assert ArrivingShards(str(tmp_path / "*"), whole_file).look() == {}
     put(tmp_path, "b.txt", [1])
     assert found_in(tmp_path).sample(read_lines) == b"1"
