@@ -41,10 +41,11 @@ class ArrivingShards:
     Args:
       pattern: of the files' paths, as for ``glob``.
       cut: a function that yields the shards of a file.
+      shard_bytes: the size by which it cuts; 0 where each file is a shard.
     """
 
-    def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]]):
-        self._pattern, self._cut = pattern, cut
+    def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]], shard_bytes: int):
+        self._pattern, self._cut, self.shard_bytes = pattern, cut, shard_bytes
         self._root = os.path.dirname(pattern)  # below it, all hosts have the same names
         while glob.has_magic(self._root):
             self._root = os.path.dirname(self._root)

@@ -195,10 +195,10 @@ class Reader:
         """Return a 63-bit hash that identifies the data and their order.
 
         The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``. Where
-        files arrive during training, it depends on the last two alone.
+        files arrive during training, it depends on the last two, and on the size of shards.
         """
         if self.sample is not None:
-            return digest_of(self.shuffle, self.seed)
+            return digest_of(self.shards.shard_bytes, self.shuffle, self.seed)
         sizes = {path: os.path.getsize(path) for path in {shard.path for shard in self.shards}}
         files = [(os.path.basename(each.path), sizes[each.path], each.begin, each.end) for each in self.shards]
         return digest_of(files, self.shuffle, self.seed)

@@ -13,7 +13,7 @@ from cluster import shards
 from cluster.errors import TrainingError
 from cluster.recommend.once import arrivals, shard_places
 from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
-from cluster.recommend.once.shard_files import cut_file, read_lines, whole_file
+from cluster.recommend.once.shard_files import Reader, cut_file, read_lines, whole_file
 from cluster.task import Task
 from tests.cluster.recommend.once import test_async_steps, test_once_steps
 from tests.cluster.steps.test_sync_worker import together
@@ -27,7 +27,7 @@ def put(folder: Path, name: str, numbers: Any) -> None:
 
 
 def found_in(folder: Path, bytes_of_a_shard: int = 8) -> ArrivingShards:
-    return ArrivingShards(str(folder / "*.txt"), lambda path: cut_file(path, bytes_of_a_shard))
+    return ArrivingShards(str(folder / "*.txt"), lambda path: cut_file(path, bytes_of_a_shard), bytes_of_a_shard)
 
 
 class Servers:
@@ -106,7 +106,7 @@ def test_files_of_the_same_name_and_size_in_several_folders_are_several_files(tm
         (tmp_path / host / day).mkdir(parents=True)
         put(tmp_path / host / day, "part-0.txt", [1])
     found = [
-        ArrivingShards(str(tmp_path / host / "*" / "part-*.txt"), whole_file).look() for host in ("chief", "other")
+        ArrivingShards(str(tmp_path / host / "*" / "part-*.txt"), whole_file, 0).look() for host in ("chief", "other")
     ]
     assert [os.path.relpath(each.path, tmp_path) for each in found[0].values()] == [
         "chief/monday/part-0.txt",
@@ -119,6 +119,16 @@ def test_more_shards_than_places_are_refused(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", range(100, 110))
     with pytest.raises(TrainingError, match="expected at most 3 shards of files that are there, found 2 more"):
         Servers(3).registrar(found_in(tmp_path)).look()
+
+
+def test_shards_of_another_size_or_order_do_not_continue_a_run(tmp_path: Path) -> None:
+    put(tmp_path, "a.txt", range(10))
+    kinds = [(8, 0, 0), (9, 0, 0), (8, 5, 0), (8, 5, 1)]
+    found = {
+        Reader(found_in(tmp_path, bytes_of_a_shard), read_lines, 2, shuffle, seed, b"1").digest()
+        for bytes_of_a_shard, shuffle, seed in kinds
+    }
+    assert len(found) == len(kinds)
 
 
 def test_a_shard_whose_file_another_host_has_is_waited_for(tmp_path: Path, monkeypatch: Any) -> None:
@@ -143,7 +153,7 @@ def test_a_worker_begins_with_a_file(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=r"expected at least one file with records at .*, found none"):
         shards.lines(task, shards.arriving(str(tmp_path / "*.txt")), lambda lines: {"n": lines})
     (tmp_path / "folder").mkdir()
-    assert ArrivingShards(str(tmp_path / "*"), whole_file).look() == {}
+    assert ArrivingShards(str(tmp_path / "*"), whole_file, 0).look() == {}
     put(tmp_path, "b.txt", [1])
     assert found_in(tmp_path).sample(read_lines) == b"1"
 
