@@ -1,9 +1,12 @@
 """Files that arrive while training goes on are trained once, whoever dies, and nobody trains without a record."""
 
+import itertools
 import os
 import random
+import re
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Set
 
 import numpy as np
@@ -11,10 +14,13 @@ import pytest
 
 from cluster import shards
 from cluster.errors import TrainingError
+from cluster.protocol.outcome import Reporter
 from cluster.recommend.once import arrivals, shard_places
 from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
 from cluster.recommend.once.shard_files import Reader, cut_file, read_lines, whole_file
 from cluster.task import Task
+from cluster.training.callbacks import Step
+from cluster.training.reporting import TrainingProgress
 from tests.cluster.recommend.once import test_async_steps, test_once_steps
 from tests.cluster.steps.test_sync_worker import together
 from tests.support.waiting import eventually
@@ -129,6 +135,21 @@ def test_shards_of_another_size_or_order_do_not_continue_a_run(tmp_path: Path) -
         for bytes_of_a_shard, shuffle, seed in kinds
     }
     assert len(found) == len(kinds)
+
+
+def test_the_log_tells_once_that_records_are_awaited_and_not_where_a_step_is_counted_late(capsys: Any) -> None:
+    seconds = itertools.count()
+    progress = TrainingProgress(Reporter(None, clock=lambda: next(seconds)), 9, dict)
+    worker: Any = SimpleNamespace(dropped=0, waited_s=0.0)
+    progress.begin(3)
+    for number, examples in [(4, 2), (4, 2), (4, 0), (4, 0), (5, 2), (5, 0)]:
+        progress.note(Step(number, 0.5, examples), worker)
+    progress.report_now(6)  # a save
+    progress.note(Step(6, 0.5, 2), worker)
+    printed = re.findall(r"step \d/9(?: loss|: waiting for records)", capsys.readouterr().out)
+    waits = "waiting for records"
+    assert printed == ["step 4/9 loss", "step 4/9 loss", f"step 4/9: {waits}", "step 5/9 loss", f"step 5/9: {waits}",
+                       "step 6/9 loss"]  # fmt: skip
 
 
 def test_a_shard_whose_file_another_host_has_is_waited_for(tmp_path: Path, monkeypatch: Any) -> None:
