@@ -12,6 +12,7 @@ The place of a shard that is trained is used again when the shard's file is gone
 import contextlib
 import glob
 import os
+import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 
@@ -52,6 +53,7 @@ class ArrivingShards:
         self._found: Dict[str, Dict[int, Shard]] = {}  # by path, of the files that are there
         self._there: Dict[int, Shard] = {}
         self._written: Dict[str, float] = {}
+        self._looking = threading.Lock()  # the chief has a thread that looks, and one that reads
         self._digests: Dict[int, int] = {}  # by the shard's number
 
     def __len__(self) -> int:
@@ -63,15 +65,18 @@ class ArrivingShards:
 
     def look(self) -> Dict[int, Shard]:
         """Return the shards of all files that are there, by their digests, in the order of the files' names."""
-        paths = sorted(glob.glob(self._pattern))
-        self._found = {path: self._found.get(path) or self._shards(path) for path in paths}
-        self._there = {digest: shard for shards in self._found.values() for digest, shard in shards.items()}
-        return self._there
+        with self._looking:
+            paths = sorted(glob.glob(self._pattern))
+            self._found = {path: self._found.get(path) or self._shards(path) for path in paths}
+            self._written = {path: self._written[path] for path in paths if path in self._written}
+            self._there = {digest: shard for shards in self._found.values() for digest, shard in shards.items()}
+            return self._there
 
     def age_s(self, digests: List[int]) -> float:
         """Return for how many seconds the oldest file of some shards is there, by its own time."""
-        paths = {self._there[digest].path for digest in digests if digest in self._there}
-        return max((max(0.0, time.time() - self._written[path]) for path in paths), default=0.0)
+        now, there, written = time.time(), self._there, self._written  # the other thread may look meanwhile
+        paths = {there[digest].path for digest in digests if digest in there}
+        return max((max(0.0, now - written.get(path, now)) for path in paths), default=0.0)
 
     def _shards(self, path: str) -> Dict[int, Shard]:
         if os.path.isdir(path):
@@ -103,14 +108,16 @@ class ArrivingShards:
           TrainingError: this host does not have its file, even after a while.
         """
         digest, until = self._digests[number], time.monotonic() + _WAIT_S
-        while digest not in self._there and digest not in self.look():
+        shard = self._there.get(digest) or self.look().get(digest)
+        while shard is None:
             if time.monotonic() > until:
                 raise TrainingError(
                     f"shards: expected the file of shard {number} at {self._pattern}, found none of its name and size"
                     f" in {_WAIT_S:.0f} s; each worker needs all files until they are trained, with the same content"
                 )
             time.sleep(_POLL_S)
-        return self._there[digest]
+            shard = self.look().get(digest)
+        return shard
 
 
 class Registrar:
