@@ -55,9 +55,15 @@ class ArrivingShards:
         self._written: Dict[str, float] = {}
         self._looking = threading.Lock()  # the chief has a thread that looks, and one that reads
         self._digests: Dict[int, int] = {}  # by the shard's number
+        self._awaits_until = 0.0
 
     def __len__(self) -> int:
         return MOST_ARRIVED
+
+    @property
+    def awaits_file(self) -> bool:
+        """Return whether a file that the chief has found may still come to this host, and is needed."""
+        return time.monotonic() < self._awaits_until
 
     def learn(self, digests: Dict[int, int]) -> None:
         """Take the digests of some shards from the servers, by the numbers of the shards."""
@@ -110,6 +116,7 @@ class ArrivingShards:
         digest, until = self._digests[number], time.monotonic() + _WAIT_S
         shard = self._there.get(digest) or self.look().get(digest)
         while shard is None:
+            self._awaits_until = until
             if time.monotonic() > until:
                 raise TrainingError(
                     f"shards: expected the file of shard {number} at {self._pattern}, found none of its name and size"
@@ -117,6 +124,7 @@ class ArrivingShards:
                 )
             time.sleep(_POLL_S)
             shard = self.look().get(digest)
+        self._awaits_until = 0.0
         return shard
 
 

@@ -141,6 +141,11 @@ class Reader:
     seed: int = 0
     sample: Optional[bytes] = None
 
+    @property
+    def awaits_file(self) -> bool:
+        """Return whether a file that other hosts have is awaited on this one."""
+        return self.sample is not None and bool(self.shards.awaits_file)
+
     def records(self, shard: int, epoch: int) -> Iterator[bytes]:
         """Yield the records of the shard with the index ``shard``, in their order in ``epoch``."""
         given = iter(self.read(self.shards[shard]))

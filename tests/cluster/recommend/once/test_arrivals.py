@@ -1,12 +1,9 @@
 """Files that arrive while training goes on are trained once, whoever dies, and nobody trains without a record."""
 
-import itertools
 import os
 import random
-import re
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Set
 
 import numpy as np
@@ -14,13 +11,10 @@ import pytest
 
 from cluster import shards
 from cluster.errors import TrainingError
-from cluster.protocol.outcome import Reporter
 from cluster.recommend.once import arrivals, shard_places
 from cluster.recommend.once.arrivals import NO_SHARD, ArrivingShards, Registrar
 from cluster.recommend.once.shard_files import Reader, cut_file, read_lines, whole_file
 from cluster.task import Task
-from cluster.training.callbacks import Step
-from cluster.training.reporting import TrainingProgress
 from tests.cluster.recommend.once import test_async_steps, test_once_steps
 from tests.cluster.steps.test_sync_worker import together
 from tests.support.waiting import eventually
@@ -137,21 +131,6 @@ def test_shards_of_another_size_or_order_do_not_continue_a_run(tmp_path: Path) -
     assert len(found) == len(kinds)
 
 
-def test_the_log_tells_once_that_records_are_awaited_and_not_where_a_step_is_counted_late(capsys: Any) -> None:
-    seconds = itertools.count()
-    progress = TrainingProgress(Reporter(None, clock=lambda: next(seconds)), 9, dict)
-    worker: Any = SimpleNamespace(dropped=0, waited_s=0.0)
-    progress.begin(3)
-    for number, examples in [(4, 2), (4, 2), (4, 0), (4, 0), (5, 2), (5, 0)]:
-        progress.note(Step(number, 0.5, examples), worker)
-    progress.report_now(6)  # a save
-    progress.note(Step(6, 0.5, 2), worker)
-    printed = re.findall(r"step \d/9(?: loss|: waiting for records)", capsys.readouterr().out)
-    waits = "waiting for records"
-    assert printed == ["step 4/9 loss", "step 4/9 loss", f"step 4/9: {waits}", "step 5/9 loss", f"step 5/9: {waits}",
-                       "step 6/9 loss"]  # fmt: skip
-
-
 def test_a_shard_whose_file_another_host_has_is_waited_for(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(arrivals, "_WAIT_S", 0.5)
     monkeypatch.setattr(arrivals, "_POLL_S", 0.01)
@@ -261,6 +240,34 @@ def test_training_waits_also_where_all_files_are_trained_and_gone(
             together(*[worker.step for worker in run.workers])
         put(tmp_path, "1.txt", [1])
         train_until(run, 2)
+    finally:
+        run.end()
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_worker_to_whose_host_a_file_comes_late_is_not_frozen(
+    kind: str, targets: List[str], tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(shard_places, "LOOK_S", 0.1)
+    files: Any = shards.arriving(str(tmp_path / "*.txt"))
+    put(tmp_path, "0.txt", [0])
+    run = KINDS[kind].Run(targets, files, epochs=None)
+    try:
+        train_until(run, 1)
+        worker = run.workers[1]
+        monkeypatch.setattr(worker.places._arriving, "_pattern", str(tmp_path / "late" / "*.txt"))
+        monkeypatch.setattr(worker.places._arriving, "_root", str(tmp_path / "late"))
+        put(tmp_path, "1.txt", [1])
+        over = threading.Event()
+        waiting = threading.Thread(target=go_on, args=(worker, over.is_set), daemon=True)
+        waiting.start()
+        eventually("it has the file", lambda: 1 in worker.session.run(worker.places._owner))
+        eventually("it waits", lambda: not worker.stepper.owes(worker.session), 10)
+        (tmp_path / "late").mkdir()
+        put(tmp_path / "late", "1.txt", [1])
+        go_on(run.workers[0], lambda: sum(counts(run)[0]) == 2)
+        over.set()
+        waiting.join(60)
     finally:
         run.end()
 
