@@ -183,7 +183,7 @@ class Registrar:
         self._register(chosen.tolist(), new)
         self._digests[chosen] = new
         files = sorted({found[digest].path for digest in new})
-        shown = ", ".join([*map(os.path.basename, files[:3]), *["…"] * (len(files) > 3)])
+        shown = ", ".join([*(os.path.basename(path) for path in files[:3]), *["…"] * (len(files) > 3)])
         print(f"shards: {len(new)} of {len(files)} new files: {shown}", flush=True)
 
 

@@ -188,7 +188,9 @@ class Reader:
         Raises:
           ValueError: the first shard has no record.
         """
-        first = self.sample if self.sample is not None else next(iter(self.read(self.shards[0])), None)
+        first: Optional[bytes] = self.sample
+        if first is None:
+            first = next(iter(self.read(self.shards[0])), None)
         if first is None:
             raise ValueError(f"{self.shards[0].path}: expected at least one record, found none; leave the file out")
         return RecordBatch(self._padded([first]), 0, NOTHING)

@@ -202,26 +202,8 @@ def test_each_example_of_each_file_counts_once_while_workers_come_and_go(
             train_until(run, 17 - index)
         assert counts(run) == [[1.0] * 17 + [0.0] * (len(each) - 17) for each in counts(run)]
         places = run.workers[0].places
-        arrived, ended = run.workers[0].session.run([places._arrived, places._ended])
-        assert (arrived == ended).all() and (arrived != NO_SHARD).all()
-    finally:
-        run.end()
-
-
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_places_are_used_again_without_end_beside_a_file_that_stays(
-    kind: str, targets: List[str], tmp_path: Path, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(arrivals, "MOST_ARRIVED", 2)
-    monkeypatch.setattr(shard_places, "LOOK_S", 0.1)
-    files: Any = shards.arriving(str(tmp_path / "*.txt"))
-    put(tmp_path, "stays.txt", [0])
-    run = KINDS[kind].Run(targets, files, epochs=None)
-    try:
-        for number in range(1, 7):
-            put(tmp_path, f"{number}.txt", [number])
-            train_until(run, number + 1)
-            (tmp_path / f"{number}.txt").unlink()
+        arrived, progress = run.workers[0].session.run([places._arrived, places.progress])
+        assert (arrived == progress[:, 2]).all() and (arrived != NO_SHARD).all()
     finally:
         run.end()
 
