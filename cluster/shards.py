@@ -58,7 +58,7 @@ def lines(
     if shard_bytes < 1:
         raise ValueError(f"shards.lines: expected shard_bytes of at least 1, found {shard_bytes}")
     cut = partial(shard_files.cut_file, shard_bytes=shard_bytes)
-    return _dataset(_reader(task, files, cut, shard_files.read_lines, shuffle, seed), parse)
+    return _dataset(_reader(task, files, cut, shard_files.read_lines, shuffle, seed, shard_bytes=shard_bytes), parse)
 
 
 def records(task: Any, files: Files, read: shard_files.Read, parse: Parse, *, shuffle: int = 0, seed: int = 0) -> Any:
@@ -77,20 +77,19 @@ def records(task: Any, files: Files, read: shard_files.Read, parse: Parse, *, sh
     def read_shard(shard: Shard) -> Iterator[bytes]:
         return iter(read(shard.path))
 
-    return _dataset(_reader(task, files, shard_files.whole_file, read_shard, shuffle, seed), parse)
+    return _dataset(_reader(task, files, shard_files.whole_file, read_shard, shuffle, seed, shard_bytes=0), parse)
 
 
 def _reader(
-    task: Any, files: Files, cut: Callable[[str], Iterable[Shard]], read: Any, shuffle: int, seed: int
+    task: Any, files: Files, cut: Callable[[str], Iterable[Shard]], read: Any, shuffle: int, seed: int, shard_bytes: int
 ) -> Reader:
     if shuffle < 0:
         raise ValueError(f"shards: expected shuffle of at least 0, found {shuffle}")
     if isinstance(files, str):
         raise ValueError(f"shards: expected a list of paths, or shards.arriving(pattern), found the string {files!r}")
     if isinstance(files, Arriving):
-        found = ArrivingShards(files.pattern, cut)
-        found.first()
-        return Reader(found, read, task.batch_size, shuffle, seed, found.first)
+        found = ArrivingShards(files.pattern, cut, shard_bytes)
+        return Reader(found, read, task.batch_size, shuffle, seed, found.sample(read))
     return Reader(shard_files.shards_of(map(str, files), cut), read, task.batch_size, shuffle, seed)
 
 

@@ -82,7 +82,7 @@ class TrainingProgress:
         self._ignored = 0
         self._loss = math.nan  # of the last batch in which an example counts
         self._last: Optional[Progress] = None
-        self._waits = False  # for records: no step was taken since the last report
+        self._waits = False  # for records: the last report was of the same step as before it, without an example
         self._warned: Set[str] = set()
 
     def begin(self, step: int) -> None:
@@ -90,7 +90,7 @@ class TrainingProgress:
 
         The next call of ``note`` is for the first step after joining.
         """
-        self._first, self._reported = True, -1
+        self._first = True
         self._joins, self._joined = self._joins + 1, step
         self._taken = 0
         self._since = time.monotonic()
@@ -126,8 +126,8 @@ class TrainingProgress:
 
     def _report(self, progress: Progress, loss: float) -> None:
         self._reporter.progress(progress, force=True)
-        has_waited, self._waits = self._waits, progress.step == self._reported
-        self._reported = progress.step
+        now, before = ((each.step, each.examples) if each else None for each in (progress, self._last))
+        has_waited, self._waits = self._waits, now == before
         self._last, self._first = progress, False
         self._taken, self._since = 0, time.monotonic()
         ignored = f", ignored {self._ignored} gradients that were not finite" if self._ignored else ""

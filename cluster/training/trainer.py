@@ -258,9 +258,7 @@ class Trainer:
         self._activity.begin_step(tuple(map(bool, wanted)))
         with explain_errors(self.job, self.task, before, self.replica.graph):
             number, loss, found = self.replica.stepper.step(session, [examples, wanted])
-        if found is None:  # there is no record to train
-            return Step(number, loss, 0), []
-        counted, fetched = found
+        counted, fetched = ([0], []) if found is None else found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 
     def _finish(self, session: Any, step: int) -> Outcome:

@@ -2,14 +2,17 @@
 
 A file counts from the moment at which it has a name that fits the pattern: its writer gives it that name when it is
 complete. The chief looks for new files. It cuts them into shards, and writes a digest of each into the next free
-place on ``ps:0``: of the file's name and size, and the range of bytes. So a shard has the same number on every worker,
-and in a checkpoint. A worker finds the digest of its shard among its own files.
+place on ``ps:0``: of the file's size, of its path below the folders without a wildcard, and of the range of bytes. So a
+shard has the same number on every worker, and in a checkpoint. A worker finds the digest of its shard among its own
+files.
 
 The place of a shard that is trained is used again when the shard's file is gone.
 """
 
+import contextlib
 import glob
 import os
+import threading
 import time
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Tuple
 
@@ -39,17 +42,28 @@ class ArrivingShards:
     Args:
       pattern: of the files' paths, as for ``glob``.
       cut: a function that yields the shards of a file.
+      shard_bytes: the size by which it cuts; 0 where each file is a shard.
     """
 
-    def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]]):
-        self._pattern, self._cut = pattern, cut
+    def __init__(self, pattern: str, cut: Callable[[str], Iterable[Shard]], shard_bytes: int):
+        self._pattern, self._cut, self.shard_bytes = pattern, cut, shard_bytes
+        self._root = os.path.dirname(pattern)  # below it, all hosts have the same names
+        while glob.has_magic(self._root):
+            self._root = os.path.dirname(self._root)
         self._found: Dict[str, Dict[int, Shard]] = {}  # by path, of the files that are there
         self._there: Dict[int, Shard] = {}
         self._written: Dict[str, float] = {}
+        self._looking = threading.Lock()  # the chief has a thread that looks, and one that reads
         self._digests: Dict[int, int] = {}  # by the shard's number
+        self._awaits_until = 0.0
 
     def __len__(self) -> int:
         return MOST_ARRIVED
+
+    @property
+    def awaits_file(self) -> bool:
+        """Return whether a file that the chief has found may still come to this host, and is needed."""
+        return time.monotonic() < self._awaits_until
 
     def learn(self, digests: Dict[int, int]) -> None:
         """Take the digests of some shards from the servers, by the numbers of the shards."""
@@ -57,32 +71,40 @@ class ArrivingShards:
 
     def look(self) -> Dict[int, Shard]:
         """Return the shards of all files that are there, by their digests, in the order of the files' names."""
-        paths = sorted(glob.glob(self._pattern))
-        self._found = {path: self._found.get(path) or self._shards(path) for path in paths}
-        self._there = {digest: shard for shards in self._found.values() for digest, shard in shards.items()}
-        return self._there
+        with self._looking:
+            paths = sorted(glob.glob(self._pattern))
+            self._found = {path: self._found.get(path) or self._shards(path) for path in paths}
+            self._written = {path: self._written[path] for path in paths if path in self._written}
+            self._there = {digest: shard for shards in self._found.values() for digest, shard in shards.items()}
+            return self._there
 
     def age_s(self, digests: List[int]) -> float:
         """Return for how many seconds the oldest file of some shards is there, by its own time."""
-        paths = {self._there[digest].path for digest in digests if digest in self._there}
-        return max((max(0.0, time.time() - self._written[path]) for path in paths), default=0.0)
+        now, there, written = time.time(), self._there, self._written  # the other thread may look meanwhile
+        paths = {there[digest].path for digest in digests if digest in there}
+        return max((max(0.0, now - written.get(path, now)) for path in paths), default=0.0)
 
     def _shards(self, path: str) -> Dict[int, Shard]:
+        if os.path.isdir(path):
+            return {}
         try:
             size, shards = os.path.getsize(path), list(self._cut(path))
             self._written[path] = os.path.getmtime(path)
         except FileNotFoundError:  # it has just gone
             return {}
-        return {digest_of(os.path.basename(path), size, each.begin, each.end): each for each in shards}
+        name = os.path.relpath(path, self._root or os.curdir)
+        return {digest_of(name, size, each.begin, each.end): each for each in shards}
 
-    def first(self) -> Shard:
-        """Return any shard.
+    def sample(self, read: Callable[[Shard], Iterable[bytes]]) -> bytes:
+        """Return any record; ``read`` yields those of a shard.
 
         Raises:
           TrainingError: there is no file with records.
         """
         for shard in self.look().values():
-            return shard
+            with contextlib.suppress(FileNotFoundError):  # it has just gone
+                for record in read(shard):
+                    return record
         raise TrainingError(f"shards: expected at least one file with records at {self._pattern}, found none")
 
     def __getitem__(self, number: int) -> Shard:
@@ -92,14 +114,18 @@ class ArrivingShards:
           TrainingError: this host does not have its file, even after a while.
         """
         digest, until = self._digests[number], time.monotonic() + _WAIT_S
-        while digest not in self._there and digest not in self.look():
+        shard = self._there.get(digest) or self.look().get(digest)
+        while shard is None:
+            self._awaits_until = until
             if time.monotonic() > until:
                 raise TrainingError(
                     f"shards: expected the file of shard {number} at {self._pattern}, found none of its name and size"
                     f" in {_WAIT_S:.0f} s; each worker needs all files until they are trained, with the same content"
                 )
             time.sleep(_POLL_S)
-        return self._there[digest]
+            shard = self.look().get(digest)
+        self._awaits_until = 0.0
+        return shard
 
 
 class Registrar:
@@ -109,7 +135,7 @@ class Registrar:
       shards: the chief's.
       digests: of the shards on the servers, [most]; ``NO_SHARD`` for a free place.
       register: writes digests into places: (numbers of the places, digests).
-      may_go: returns whether the shard of each place is trained, bool [most].
+      uses: returns how many shards of each place are trained, int64 [most]; -1 where one is not.
       waiting: returns the digests of the shards that have records to train.
       lag: gets the metrics of a look: ``waiting_shards``, and ``lag_s``, the age of the oldest of their files.
     """
@@ -119,12 +145,12 @@ class Registrar:
         shards: ArrivingShards,
         digests: np.ndarray,
         register: Callable[[List[int], List[int]], None],
-        may_go: Callable[[], np.ndarray],
+        uses: Callable[[], np.ndarray],
         waiting: Callable[[], List[int]],
         lag: Dict[str, float],
     ):
         self._waiting, self._lag = waiting, lag
-        self._shards, self._digests, self._register, self._may_go = shards, digests.copy(), register, may_go
+        self._shards, self._digests, self._register, self._uses = shards, digests.copy(), register, uses
 
     def look(self) -> None:
         """Register the shards of new files, and measure how far training is behind.
@@ -144,7 +170,10 @@ class Registrar:
         places = np.flatnonzero(self._digests == NO_SHARD)
         if len(places) < len(new):
             gone = np.array([digest not in found for digest in self._digests.tolist()])
-            places = np.concatenate([places, np.flatnonzero((self._digests != NO_SHARD) & gone & self._may_go())])
+            uses = self._uses()
+            again = np.flatnonzero((self._digests != NO_SHARD) & gone & (uses >= 0))
+            # Workers train first what has the fewest uses: so what arrived earlier comes earlier.
+            places = np.concatenate([places, again[np.argsort(uses[again], kind="stable")]])
         if len(places) < len(new):
             raise TrainingError(
                 f"shards: expected at most {len(self._digests):,} shards of files that are there, found"
@@ -153,8 +182,8 @@ class Registrar:
         chosen = places[: len(new)]
         self._register(chosen.tolist(), new)
         self._digests[chosen] = new
-        files = sorted({os.path.basename(found[digest].path) for digest in new})
-        shown = ", ".join([*files[:3], *["…"] * (len(files) > 3)])
+        files = sorted({found[digest].path for digest in new})
+        shown = ", ".join([*(os.path.basename(path) for path in files[:3]), *["…"] * (len(files) > 3)])
         print(f"shards: {len(new)} of {len(files)} new files: {shown}", flush=True)
 
 
@@ -165,15 +194,17 @@ class Registering:
     newer life of the chief has begun (``shard_places``): that registers the same shards.
 
     Args:
-      places: the variable of the shards' digests; whether each has records to train; whether no worker has it.
+      places: the variable of the shards' digests; for each, whether it has records to train, whether no worker has it,
+        and the number of the place's shards that are trained.
       mutex, life: the lock of the places, and the placeholder for the number of the chief's life.
       is_newest: makes the tensor whether this life is the newest.
     """
 
-    def __init__(self, places: Tuple[Any, Any, Any], mutex: Any, life: Any, is_newest: Callable[[], Any]):
-        digests, is_trainable, is_free = places
+    def __init__(self, places: Tuple[Any, Any, Any, Any], mutex: Any, life: Any, is_newest: Callable[[], Any]):
+        digests, is_trainable, is_free, uses = places
         self._places, self._new = (tf.placeholder(tf.int64, [None]) for _ in range(2))
-        self._may_go = tf.logical_and(is_free, tf.logical_not(is_trainable))
+        may_go = tf.logical_and(is_free, tf.logical_not(is_trainable))
+        self._uses = tf.where(may_go, uses, tf.fill(tf.shape(uses), tf.constant(-1, tf.int64)))
         self._waiting = tf.boolean_mask(digests.read_value(), is_trainable)
 
         def work() -> List[Any]:
@@ -190,4 +221,4 @@ class Registering:
         def register(places: List[int], new: List[int]) -> None:
             ask(self._done, {self._places: places, self._new: new})
 
-        return Registrar(shards, digests, register, lambda: ask(self._may_go), lambda: ask(self._waiting).tolist(), lag)
+        return Registrar(shards, digests, register, lambda: ask(self._uses), lambda: ask(self._waiting).tolist(), lag)

@@ -123,13 +123,14 @@ class OnceAsyncWorker(AsyncWorker):
         return self._step, float(loss), fetched
 
     def owes(self, session: Any) -> bool:
-        """Return whether this worker itself delays a slow step, and not a hold or a save by the chief.
+        """Return whether this worker itself delays a slow step, and not a hold, a save by the chief, or a late file.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
         """
         options = tf.RunOptions(timeout_in_ms=_ASK_MS)
-        return super().owes(session) and not session.run(self._places.is_paused, options=options)
+        is_held = self._places.source.reader.awaits_file or session.run(self._places.is_paused, options=options)
+        return not is_held and super().owes(session)
 
     def paused(self, session: Any) -> ContextManager[Any]:
         """Return a context manager for a save by the chief; inside it, no worker applies a gradient."""

@@ -50,7 +50,7 @@ class DataOnce(Extension):
             job.check("inputs", f"a dataset without shards, required by {name}", "one of cluster.shards", not is_so)
         found = f"{len(self._sources)} datasets of cluster.shards"
         job.check("inputs", "one dataset of cluster.shards", found, len(self._sources) == 1)
-        arrive = any(source.reader.first for source in self._sources)
+        arrive = any(source.reader.sample is not None for source in self._sources)
         ok = train.epochs is None or not arrive
         job.check("inputs", "files that are there already, required by train.epochs", "files that arrive", ok)
         is_whole = model.place is not None

@@ -149,6 +149,10 @@ class OnceWorker(SyncWorker):
         source.note_trained()
         return step, loss, fetched
 
+    def owes(self, session: Any) -> bool:
+        """Return whether the current step waits for this worker, and this worker not for a file; see ``SyncWorker``."""
+        return not self._places.source.reader.awaits_file and super().owes(session)
+
     def _rests(self, session: Any) -> bool:
         """Return whether no worker has a record until files arrive, after a moment; wait for this worker's batch.
 

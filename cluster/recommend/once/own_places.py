@@ -28,6 +28,7 @@ import numpy as np
 from cluster.recommend.once.place_rows import (
     BEGIN,
     END,
+    ENDED,
     EPOCH,
     FREE,
     IS_LAST,
@@ -149,7 +150,7 @@ class OwnPlaces(Places):
 
     def _note_if_right(self) -> List[Any]:
         row = self._row
-        follows = tf.reduce_all(tf.equal(self.progress.read_value()[row[SHARD]], row[EPOCH : BEGIN + 1]))
+        follows = tf.reduce_all(tf.equal(self.progress.read_value()[row[SHARD], :ENDED], row[EPOCH : BEGIN + 1]))
         is_own = tf.equal(self._owner.read_value()[row[SHARD]], self._worker)
         is_newest = tf.equal(self._lives.read_value()[self._worker], row[STAMP])
         is_right = tf.reduce_all([follows, is_own, is_newest])
@@ -171,11 +172,8 @@ class OwnPlaces(Places):
     def _move_if_there(self) -> List[Any]:
         row, is_last = self._row, self._row[IS_LAST]
         is_there = tf.reduce_all(tf.equal(self._pending.read_value()[self._worker], row))
-        moved = tf.stack([row[EPOCH] + is_last, row[END] * (1 - is_last)])
         is_free = tf.logical_and(is_there, is_last > 0)
-        # First its end, then the progress: a shard that is free has both already.
-        with tf.control_dependencies(self._end(row[SHARD : SHARD + 1][: tf.cast(is_free, tf.int32)])):
-            written = write_if(is_there, self.progress, row[SHARD], moved)
+        written = write_if(is_there, self.progress, row[SHARD], self._moved(row[tf.newaxis])[0])
         with tf.control_dependencies([written]):
             freed = write_if(is_free, self._owner, row[SHARD], tf.constant(FREE, tf.int64))
         with tf.control_dependencies([freed]):
@@ -202,8 +200,11 @@ class OwnPlaces(Places):
         self.source.begin(Beginning(False, tickets), lambda: self._ask(session, life))
 
     def _clear(self) -> List[Any]:
+        is_own = tf.equal(self._owner.read_value(), self._worker)
+        left = tf.where(tf.logical_and(is_own, tf.logical_not(self._trainable())))[:, 0]  # trained, and not freed yet
+        freed = tf.scatter_update(self._owner, left, tf.fill(tf.shape(left), _FREE)).op
         cleared = tf.scatter_update(self._pending, self._worker, tf.fill([6], _FREE)).op
-        with tf.control_dependencies([cleared]):
+        with tf.control_dependencies([freed, cleared]):
             return [self._turns.renew()]
 
     # -- saving

@@ -10,6 +10,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.variables.masters import SCOPE
 
 FREE = -1  # in place of an owner
+ENDED = 2  # of a row of progress, after the epochs and the records
 STAMP, SHARD, EPOCH, BEGIN, END, IS_LAST = range(6)  # of a row of pending
 
 
@@ -37,18 +38,18 @@ def tickets_of(is_own: Any, progress: Any, first: Optional[int]) -> List[Ticket]
 
     Args:
       is_own: whether the worker has each shard, bool [shards].
-      progress: the finished epochs, and the trained records of the next epoch, of each shard, int64 [shards, 2].
+      progress: the finished epochs, and the trained records of the next epoch, of each shard, int64 [shards, 2 or 3].
       first: the index of a shard; None to sort all tickets.
     """
     shards = np.flatnonzero(is_own).tolist()
-    shards.sort(key=lambda shard: (shard != first, *progress[shard].tolist(), shard))
-    return [Ticket(shard, *progress[shard].tolist()) for shard in shards]
+    shards.sort(key=lambda shard: (shard != first, *progress[shard, :ENDED].tolist(), shard))
+    return [Ticket(shard, *progress[shard, :ENDED].tolist()) for shard in shards]
 
 
 def checks(rows: Any, progress: Any, stamp: Any) -> List[Any]:
     """Make the operations that fail unless the rows are those of one step, and each begins where the progress is."""
     shards = tf.maximum(rows[:, SHARD], 0)
-    follows = tf.reduce_all(tf.equal(tf.gather(progress, shards), rows[:, EPOCH : BEGIN + 1]), 1)
+    follows = tf.reduce_all(tf.equal(tf.gather(progress, shards)[:, :ENDED], rows[:, EPOCH : BEGIN + 1]), 1)
     is_empty = rows[:, SHARD] < 0
     taken = tf.boolean_mask(rows[:, SHARD], tf.logical_not(is_empty))
     rules = {

@@ -89,8 +89,9 @@ def cut_file(path: str, shard_bytes: int) -> Iterator[Shard]:
     """Yield the shards of one text file: ranges of whole lines, of about ``shard_bytes`` each; one if it is gzipped."""
     size = os.path.getsize(path)
     if path.endswith(".gz"):
-        if size:
-            yield Shard(path)
+        with _opened(path) as file:
+            if file.read(1):
+                yield Shard(path)
         return
     starts = list(_line_starts(path, size, shard_bytes))
     for begin, end in zip(starts, [*starts[1:], size]):
@@ -129,8 +130,8 @@ class Reader:
     """A reader of the records of ``shards``, by their numbers, in batches of ``batch_size`` records.
 
     ``read`` yields the records of a shard in the order of the file. ``shuffle`` is the number of consecutive records
-    that are shuffled together; 0 keeps the order of the file. ``seed`` is the seed of the shuffled order. ``first``
-    returns any shard that exists, where files arrive during training: then the shards are ``ArrivingShards``.
+    that are shuffled together; 0 keeps the order of the file. ``seed`` is the seed of the shuffled order. ``sample`` is
+    any record, where files arrive during training: then the shards are ``ArrivingShards``.
     """
 
     shards: Any  # List[Shard] or ArrivingShards
@@ -138,7 +139,12 @@ class Reader:
     batch_size: int
     shuffle: int = 0
     seed: int = 0
-    first: Optional[Callable[[], Shard]] = None
+    sample: Optional[bytes] = None
+
+    @property
+    def awaits_file(self) -> bool:
+        """Return whether a file that other hosts have is awaited on this one."""
+        return self.sample is not None and bool(self.shards.awaits_file)
 
     def records(self, shard: int, epoch: int) -> Iterator[bytes]:
         """Yield the records of the shard with the index ``shard``, in their order in ``epoch``."""
@@ -177,15 +183,16 @@ class Reader:
             real, begin = following, end
 
     def empty(self) -> RecordBatch:
-        """Return a batch in which no record counts: all are copies of the first record of the first shard.
+        """Return a batch in which no record counts: all are copies of the sample, or of the first shard's first record.
 
         Raises:
           ValueError: the first shard has no record.
         """
-        shard = self.first() if self.first else self.shards[0]
-        first = next(iter(self.read(shard)), None)
+        first: Optional[bytes] = self.sample
         if first is None:
-            raise ValueError(f"{shard.path}: expected at least one record, found none; leave the file out")
+            first = next(iter(self.read(self.shards[0])), None)
+        if first is None:
+            raise ValueError(f"{self.shards[0].path}: expected at least one record, found none; leave the file out")
         return RecordBatch(self._padded([first]), 0, NOTHING)
 
     def _padded(self, real: List[bytes]) -> List[bytes]:
@@ -195,10 +202,10 @@ class Reader:
         """Return a 63-bit hash that identifies the data and their order.
 
         The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``. Where
-        files arrive during training, it depends on the last two alone.
+        files arrive during training, it depends on the last two, and on the size of shards.
         """
-        if self.first:
-            return digest_of(self.shuffle, self.seed)
+        if self.sample is not None:
+            return digest_of(self.shards.shard_bytes, self.shuffle, self.seed)
         sizes = {path: os.path.getsize(path) for path in {shard.path for shard in self.shards}}
         files = [(os.path.basename(each.path), sizes[each.path], each.begin, each.end) for each in self.shards]
         return digest_of(files, self.shuffle, self.seed)

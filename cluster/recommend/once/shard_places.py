@@ -1,12 +1,12 @@
 """The progress of each shard, on ``ps:0``: saved and restored with the variables, advanced as part of a step.
 
-    progress   for each shard: the number of finished epochs, and of trained records in the next one; in checkpoints
+    progress   for each shard: the number of finished epochs, and of trained records in the next one; in checkpoints.
+               Where files arrive, there also: the digest of the last shard that was trained to its end in this place
     owner      for each shard: the worker that trains it, or FREE; not in checkpoints: ``open`` frees all shards
     pending    for each worker: the position (shard, epoch, records) of its batch in this step
     begun      the step that is being applied, or the last step that was applied
     lives      for each worker: the number of its newest life (a session's reading); older lives get no shards
     arrived    for each shard: its digest, where files arrive during training (``arrivals``); in checkpoints
-    ended      for each shard, there: its digest once it is trained. A later shard may take its place; in checkpoints
 
 One step of N workers:
 
@@ -28,6 +28,7 @@ from cluster.errors import TrainingError
 from cluster.recommend.once.arrivals import LOOK_S, NO_SHARD, ArrivingShards, Registering
 from cluster.recommend.once.place_rows import (
     END,
+    ENDED,
     EPOCH,
     FREE,
     IS_LAST,
@@ -71,7 +72,7 @@ class Places:
       lag: metrics of the files that wait, on the chief and where files arrive.
       is_torn: whether a step began but was not counted; valid only while no chief takes steps.
       most_ahead: a worker gets only shards that are at most this number of epochs ahead of the shard with the fewest
-        finished epochs; None for no limit.
+        finished epochs; None for no limit. Where files arrive, places are not used equally often: there is no limit.
     """
 
     most_ahead: Optional[int] = None  # in a synchronous step no worker goes on without the others
@@ -80,22 +81,19 @@ class Places:
         self.source, self.place, self._global_step, self.lag = source, place, global_step, {}  # type: Any, Any, Any, Any
         reader = source.reader
         self._arriving = reader.shards if isinstance(reader.shards, ArrivingShards) else None
-        self._is_chief, self._worker, self._epochs = (
-            task.is_chief,
-            task.worker_index,
-            _FOREVER if epochs is None else epochs,
-        )
+        self._is_chief, self._worker = task.is_chief, task.worker_index
+        self._epochs = _FOREVER if epochs is None else epochs
         self._number, self._files_digest = len(reader.shards), reader.digest()
         with tf.device(ps_device(0)):
-            self.progress = variable("progress", [self._number, 2], 0)
+            self.progress = variable("progress", [self._number, 3 if self._arriving else 2], 0)
             self._files = variable("files", [], self._files_digest)
             self._owner = variable("owner", [self._number], FREE)
             self._pending = variable("pending", [task.num_workers, 6], FREE)
             self._begun = variable("begun", [], 0)
             self.saved = [self.progress, self._files]
             if self._arriving:
-                self._arrived, self._ended = (variable(each, [self._number], NO_SHARD) for each in ("arrived", "ended"))
-                self.saved += [self._arrived, self._ended]
+                self._arrived = variable("arrived", [self._number], NO_SHARD)
+                self.saved.append(self._arrived)
             self._lives = variable("lives", [task.num_workers], 0)
             self.state = [self._owner, self._pending, self._begun, self._lives]
             self.open = tf.group(*[each.initializer for each in self.state])
@@ -108,7 +106,7 @@ class Places:
             is_free = tf.equal(self._owner.read_value(), FREE)
             self.is_idle = tf.reduce_all(is_free) if self._arriving else None
             if self._arriving and task.is_chief:
-                places = (self._arrived, self._trainable(), is_free)
+                places = (self._arrived, self._trainable(), is_free, self.progress.read_value()[:, 0])
                 self._registering = Registering(places, self._mutex, self._life, self._is_newest)
 
     def _is_ahead(self) -> Any:
@@ -223,7 +221,7 @@ class Places:
             may = tf.logical_and(tf.logical_and(tf.equal(owner, FREE), self._trainable()), self._is_newest())
         first_epoch = tf.reduce_min(tf.where(may, epochs, tf.fill([self._number], tf.int64.max)))
         may = tf.logical_and(may, tf.equal(epochs, first_epoch))
-        if self.most_ahead is not None:
+        if self.most_ahead is not None and not self._arriving:
             may = tf.logical_and(may, first_epoch <= tf.reduce_min(epochs) + self.most_ahead)
         shard = tf.argmin(tf.where(may, self._order(seed, first_epoch), tf.fill([self._number], tf.int64.max)))
         found = may[shard]
@@ -238,11 +236,18 @@ class Places:
         if not self._arriving:
             return self.progress.read_value()[:, 0] < self._epochs
         arrived = self._arrived.read_value()
-        return tf.logical_and(tf.not_equal(arrived, NO_SHARD), tf.not_equal(arrived, self._ended.read_value()))
+        return tf.logical_and(
+            tf.not_equal(arrived, NO_SHARD), tf.not_equal(arrived, self.progress.read_value()[:, ENDED])
+        )
 
-    def _end(self, shards: Any) -> List[Any]:
-        """Make the operations that note shards, int64 [n], as trained, where files arrive: [] or one."""
-        return [tf.scatter_update(self._ended, shards, tf.gather(self._arrived, shards)).op] if self._arriving else []
+    def _moved(self, rows: Any) -> Any:
+        """Return the progress of the shards of ``rows``, int64 [n, 6], after their batches. One write has all of it."""
+        shards, is_last = rows[:, SHARD], rows[:, IS_LAST]
+        moved = [rows[:, EPOCH] + is_last, rows[:, END] * (1 - is_last)]
+        if self._arriving:
+            ended = tf.gather(self.progress.read_value(), shards)[:, ENDED]
+            moved.append(tf.where(is_last > 0, tf.gather(self._arrived.read_value(), shards), ended))
+        return tf.stack(moved, 1)
 
     def _is_newest(self) -> Any:
         return tf.equal(self._lives.read_value()[self._worker], self._life)
@@ -285,16 +290,9 @@ class Places:
                 return tf.assign(self._begun, next_step).op, rows
 
     def move(self, rows: Any) -> Any:
-        """As the chief, make the operation that advances the progress by ``rows``, the rows of one step.
-
-        The operation also frees each shard that has no further record in its epoch.
-        """
+        """As the chief, make the operation that advances the progress by a step's ``rows``, and frees ended shards."""
         with tf.device(ps_device(0)):
             real = tf.boolean_mask(rows, rows[:, SHARD] >= 0)
-            is_last = real[:, IS_LAST]
-            moved = tf.stack([real[:, EPOCH] + is_last, real[:, END] * (1 - is_last)], 1)
-            freed = tf.boolean_mask(real[:, SHARD], is_last > 0)
-            with tf.control_dependencies(
-                [tf.scatter_update(self.progress, real[:, SHARD], moved).op, *self._end(freed)]
-            ):
+            freed = tf.boolean_mask(real[:, SHARD], real[:, IS_LAST] > 0)
+            with tf.control_dependencies([tf.scatter_update(self.progress, real[:, SHARD], self._moved(real)).op]):
                 return tf.scatter_update(self._owner, freed, tf.fill(tf.shape(freed), tf.constant(FREE, tf.int64))).op

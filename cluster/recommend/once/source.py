@@ -159,7 +159,7 @@ class Source:
         Otherwise the others would count on a record of this worker in a step in which it has none (``OnceWorker``).
         """
         yield self.reader.empty()
-        if self.reader.first is not None:
+        if self.reader.sample is not None:
             self._wait(life, lambda: self._trained >= self._made)
 
     def _wait(self, life: int, condition: Callable[[], bool]) -> bool:

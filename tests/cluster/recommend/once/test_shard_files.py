@@ -52,7 +52,9 @@ def test_a_compressed_file_is_one_shard_and_an_empty_file_none(tmp_path: Path) -
     (tmp_path / "empty").touch()
     with gzip.open(str(tmp_path / "b.gz"), "wb") as file:
         file.write(b"1\n2\n" * 100)
-    shards = cut_lines([str(tmp_path / "empty"), str(tmp_path / "b.gz")], 1)
+    with gzip.open(str(tmp_path / "empty.gz"), "wb"):
+        pass
+    shards = cut_lines([str(tmp_path / name) for name in ("empty", "empty.gz", "b.gz")], 1)
     assert shards == [Shard(str(tmp_path / "b.gz"))]
     assert list(read_lines(shards[0])) == [b"1", b"2"] * 100
     assert shards_of([str(tmp_path / "empty"), str(tmp_path / "b.gz")], whole_file) == shards

@@ -1,0 +1,25 @@
+"""What a worker's log tells of its progress."""
+
+import itertools
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from cluster.protocol.outcome import Reporter
+from cluster.training.callbacks import Step
+from cluster.training.reporting import TrainingProgress
+
+
+def test_the_log_tells_once_that_records_are_awaited_and_not_where_a_step_is_counted_late(capsys: Any) -> None:
+    seconds = itertools.count()
+    progress = TrainingProgress(Reporter(None, clock=lambda: next(seconds)), 9, dict)
+    worker: Any = SimpleNamespace(dropped=0, waited_s=0.0)
+    progress.begin(3)
+    for number, examples in [(4, 2), (4, 2), (4, 0), (4, 0), (5, 2), (5, 0)]:
+        progress.note(Step(number, 0.5, examples), worker)
+    progress.report_now(6)  # a save
+    progress.note(Step(6, 0.5, 2), worker)
+    printed = re.findall(r"step \d/9(?: loss|: waiting for records)", capsys.readouterr().out)
+    waits = "waiting for records"
+    assert printed == ["step 4/9 loss", "step 4/9 loss", f"step 4/9: {waits}", "step 5/9 loss", f"step 5/9: {waits}",
+                       "step 6/9 loss"]  # fmt: skip
