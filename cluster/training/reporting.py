@@ -76,7 +76,7 @@ class TrainingProgress:
         points: Optional[LossPoints] = None,
     ):
         self._reporter, self._steps, self._fields, self._points = reporter, steps, fields, points
-        self.taken = 0  # steps in all
+        self.taken = 0  # steps with examples, in all
         self._joins, self._joined = 0, 0
         self._examples = 0
         self._ignored = 0
@@ -105,7 +105,7 @@ class TrainingProgress:
           The mean step time since the last report, in milliseconds; None if the method reports nothing.
         """
         self._taken += 1
-        self.taken += 1
+        self.taken += step.examples > 0
         self._examples += step.examples
         if step.examples:
             self._loss = step.loss
@@ -224,11 +224,16 @@ class Activity:
         TensorFlow places the graph again for each new set of fetches. So a step with a new set takes as long as a first
         step, and is recorded as one.
         """
-        is_first = fetches not in self._known
-        self._record.begin("first step" if is_first else "step")
-        if is_first:
+        self._is_first, self._fetches = fetches not in self._known, fetches
+        self._record.begin("first step" if self._is_first else "step")
+        if self._is_first:
             self._known.add(fetches)
             self._pulse.begin_phase("first step")
+
+    def rest(self) -> None:
+        """Record that no step was taken: the next with these fetches is a first step still."""
+        if self._is_first:
+            self._known.discard(self._fetches)
 
     def end_step(self, step: int, stepper: BaseWorker) -> None:
         """Record that ``stepper`` has ended a step, and the seconds that the step waited for other workers."""

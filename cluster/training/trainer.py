@@ -258,6 +258,8 @@ class Trainer:
         self._activity.begin_step(tuple(map(bool, wanted)))
         with explain_errors(self.job, self.task, before, self.replica.graph):
             number, loss, found = self.replica.stepper.step(session, [examples, wanted])
+        if found is None:
+            self._activity.rest()
         counted, fetched = ([0], []) if found is None else found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 
