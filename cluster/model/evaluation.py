@@ -120,10 +120,11 @@ class Evaluation:
             examples += int(size)
             sums = {name: sum_ + float(totals[name]) for name, sum_ in sums.items()}
             measurement.add(columns)
-        for note in measurement.notes():
+        measured = measurement.measured()
+        for note in measured.notes:
             print(note, flush=True)
         found = {name: sum_ / examples if examples else float("nan") for name, sum_ in sums.items()}
-        found.update(measurement.values() if examples else {})
+        found.update(measured.values if examples else {})
         return {**found, **{name: float(value) for name, value in session.run(self._counted).items()}}
 
 

@@ -5,7 +5,7 @@ Examples are added batch by batch, and none is kept: sums are, and for areas und
 """
 
 import math
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -46,8 +46,9 @@ class _Sums:
     def add(self, slices: np.ndarray, parts: Parts) -> None:
         """Add examples, of which each has the number of its slice in ``slices``."""
         weight = np.asarray(parts.get("weight", np.ones(len(slices))), np.float64)
-        before, self._sums = self._sums, np.zeros((3, max(self._sums.shape[1], slices.max(initial=0) + 1)))
-        self._sums[:, : before.shape[1]] = before
+        more = slices.max(initial=0) + 1 - self._sums.shape[1]
+        if more > 0:
+            self._sums = np.pad(self._sums, ((0, 0), (0, more)), "constant")
         for index, value in enumerate([np.ones(len(slices)), *self._values(parts)]):
             self._sums[index] += np.bincount(slices, value * weight, self._sums.shape[1])
 
@@ -105,24 +106,27 @@ class MeasuredMetric:
         no_slice = np.zeros(max(lengths.values()), np.int32)
         self._of.add(no_slice if slices is None else self._slices.numbers_of(slices), parts)
 
-    def values(self) -> Dict[str, float]:
+    def areas(self) -> Dict[str, Area]:
         """Return the value of the metric as "", and of each slice by its name, such as "FR" and "others"."""
-        return {name: area.value for name, area in self._areas()}
+        found = {"": self._of.area(np.ones(self._slices.number, bool))}
+        for each in self._slices.largest(self._most) if self._most else []:
+            found[each.name] = self._of.area(each.numbers)
+        return found
 
-    def note(self) -> str:
-        """Return how far the values may be from the exact ones, or "" if they are exact."""
+    def note(self, areas: Mapping[str, Area]) -> str:
+        """Return how far ``areas``, the values of this metric, may be from the exact ones, or "" if they are exact."""
         notes = [f"measured on 1 of {2**self._of.level} groups, drawn by a hash"] if self._of.level else []
-        errors = dict(self._areas())
-        whole = errors.pop("").error
-        if whole:
-            notes.append(f"at most {whole:.1e} from the exact value")
-        most = max((area.error for area in errors.values()), default=0.0)
+        if areas[""].error:
+            notes.append(f"at most {areas[''].error:.1e} from the exact value")
+        most = max((area.error for name, area in areas.items() if name), default=0.0)
         return "; ".join([*notes, f"at most {most:.1e} in slices"] if most else notes)
 
-    def _areas(self) -> Iterator[Tuple[str, Area]]:
-        yield "", self._of.area(np.ones(self._slices.number, bool))
-        for each in self._slices.largest(self._most) if self._most else []:
-            yield each.name, self._of.area(each.numbers)
+
+class MeasuredMetrics(NamedTuple):
+    """The value of each metric and of its slices, by name, and a line for each metric whose values are not exact."""
+
+    values: Dict[str, float]
+    notes: List[str]
 
 
 class Measurement:
@@ -149,17 +153,14 @@ class Measurement:
             except BadExamples as error:
                 raise JobError(f"{self._place}: the metric {name}: {error}") from None
 
-    def values(self) -> Dict[str, float]:
-        """Return the value of each metric and of its slices, such as ``auc``, ``auc/FR`` and ``auc/others``."""
-        found = {}
+    def measured(self) -> MeasuredMetrics:
+        """Return the metrics of all examples so far, with names such as ``auc``, ``auc/FR`` and ``auc/others``."""
+        found = MeasuredMetrics({}, [])
         for metric, measured in self._measured.items():
-            found.update({f"{metric}/{name}" if name else metric: value for name, value in measured.values().items()})
+            areas = measured.areas()
+            found.values.update({f"{metric}/{name}" if name else metric: area.value for name, area in areas.items()})
+            found.notes.extend(f"{metric}: {note}" for note in [measured.note(areas)] if note)
         return found
-
-    def notes(self) -> List[str]:
-        """Return a line for each metric whose values are not exact."""
-        notes = {name: measured.note() for name, measured in self._measured.items()}
-        return [f"{name}: {note}" for name, note in notes.items() if note]
 
 
 def in_words(values: Mapping[str, float]) -> str:

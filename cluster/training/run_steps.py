@@ -188,7 +188,7 @@ class TrainingMetrics(Callback):
         others = [unpack(data) for data in session.run(self._read) if data]
         measurement = self._columns.measurement()
         measurement.add(together([own, *others]))
-        self.latest = measurement.values()
+        self.latest = measurement.measured().values
 
     def fields(self) -> Dict[str, Any]:
         """Return the field of ``Progress`` with the newest metrics."""

@@ -260,7 +260,8 @@ class Trainer:
             number, loss, found = self.replica.stepper.step(session, [examples, wanted])
         if found is None:
             self._activity.rest()
-        counted, fetched = ([0], []) if found is None else found
+            return Step(number, loss, 0), []
+        counted, fetched = found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 
     def _finish(self, session: Any, step: int) -> Outcome:

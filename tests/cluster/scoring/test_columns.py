@@ -26,7 +26,7 @@ def values(*towers: Dict[str, metrics.Metric]) -> Dict[str, float]:
     with tf.Session() as session:
         measurement = columns.measurement()
         measurement.add(session.run(columns.tensors))
-        return measurement.values()
+        return measurement.measured().values
 
 
 def test_a_tensor_that_many_metrics_use_is_fetched_once() -> None:

@@ -45,8 +45,9 @@ def measure(at_once: int) -> Any:
         measured = MeasuredMetric(kind)
         for begin in range(0, max(map(len, parts.values())), at_once):
             measured.add({part: values[begin : begin + at_once] for part, values in parts.items()})
-        assert measured.note() == ""
-        return measured.values()[""]
+        areas = measured.areas()
+        assert measured.note(areas) == ""
+        return areas[""].value
 
     return found
 

@@ -1,6 +1,7 @@
 """Areas under the ROC curve: exact while there are few scores, and then no further off than they say."""
 
 import math
+import tracemalloc
 from typing import Any, Dict, List
 
 import numpy as np
@@ -129,3 +130,24 @@ def test_groups_are_drawn_about_evenly(monkeypatch: Any) -> None:
         kept = len(set(found._rows.group.tolist()))
         assert found.level == 3 or found.level == 4
         assert kept == pytest.approx(80_000 / 2**found.level, rel=0.1)
+
+
+@pytest.mark.parametrize(("grouped", "most_mb"), [(False, 220), (True, 700)])
+def test_any_number_of_examples_takes_the_memory_that_the_page_names(
+    grouped: bool, most_mb: float, monkeypatch: Any
+) -> None:
+    rows = 1 << 14
+    full = ranked_scores.MOST_OF_GROUPS if grouped else ranked_scores.MOST_ROWS
+    for name in ("MOST_ROWS", "MOST_OF_GROUPS"):
+        monkeypatch.setattr(ranked_scores, name, rows)
+    random, scores = np.random.RandomState(0), RankedScores(grouped)
+    tracemalloc.start()
+    try:
+        for _ in range(64):
+            label, score = random.randint(0, 2, 2048), random.rand(2048)
+            group = {"group": random.randint(0, 1 << 20, 2048)} if grouped else {}
+            scores.add(random.randint(0, 20, 2048).astype(np.int32), {"label": label, "score": score, **group})
+        scores.area(ALL)
+        assert tracemalloc.get_traced_memory()[1] / rows < most_mb * 1e6 / full
+    finally:
+        tracemalloc.stop()

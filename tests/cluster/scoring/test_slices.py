@@ -54,7 +54,9 @@ def test_a_metric_by_slices_is_that_of_each_slices_examples() -> None:
     for some in (slice(0, 50), slice(50, 90)):
         measured.add({"label": label[some], "score": score[some], "slice": country[some]})
     expected = {name: score[of].sum() / label[of].sum() for name, of in parts(country)}
-    assert measured.values() == pytest.approx({"": score.sum() / label.sum(), **expected})
+    assert {name: area.value for name, area in measured.areas().items()} == pytest.approx(
+        {"": score.sum() / label.sum(), **expected}
+    )
 
 
 def parts(country: np.ndarray) -> Any:
