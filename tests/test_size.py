@@ -6,7 +6,7 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 494_430,
+    "AST nodes": 494_490,
     "files": 518,
     "modules of 30 lines or fewer": 1,
     "modules with one importer": 116,

@@ -260,6 +260,7 @@ class Trainer:
             number, loss, found = self.replica.stepper.step(session, [examples, wanted])
         if found is None:
             self._activity.rest()
+            self._graph.last.learn(session)
             return Step(number, loss, 0), []
         counted, fetched = found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched

@@ -3,6 +3,7 @@
 The death of a process may let the examples of one batch count twice.
 """
 
+import math
 import time
 from dataclasses import replace
 from typing import Any, ContextManager, List, Sequence, Tuple
@@ -110,17 +111,18 @@ class OnceAsyncWorker(AsyncWorker):
         return step, loss, fetched
 
     def _step_or_wait(self, session: Any, more: Any) -> Tuple[int, float, Any]:
-        if self._places.source.next_real():
+        is_real = self._places.source.next_real() > 0
+        self._places.source.rest(not is_real)
+        if is_real:
             return super().step(session, [more, self._ends])
         self._gate.pass_through(session)
         time.sleep(_LOOK_S)
         self.waited_s = (self.waited_s or 0.0) + _LOOK_S
-        # The empty batch has to go, or the reading waits for it; a loss need not depend on it.
-        fetches = [self._unchanged, self._loss, [more, self._places.has_ended], self._places.place]
-        (step, number), loss, fetched, _ = session.run(fetches)
+        # The empty batch has to go, or the reading waits for it.
+        (step, number), ends, _ = session.run([self._unchanged, self._places.has_ended, self._places.place])
         self._gate.note(number)
         self._step = int(step)
-        return self._step, float(loss), fetched
+        return self._step, math.nan, (None, ends)
 
     def owes(self, session: Any) -> bool:
         """Return whether this worker itself delays a slow step, and not a hold, a save by the chief, or a late file.

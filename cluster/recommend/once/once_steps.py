@@ -159,10 +159,13 @@ class OnceWorker(SyncWorker):
         A step needs a record. A worker whose next batch is empty has no shard, until that batch is over. So if any
         worker has a shard, its next batch has records, and the step takes them.
         """
-        if self._places.is_idle is None or self._places.source.next_real() or not session.run(self._places.is_idle):
+        if self._places.is_idle is None:
             return False
-        time.sleep(_REST_S)
-        return True
+        rests = not self._places.source.next_real() and bool(session.run(self._places.is_idle))
+        self._places.source.rest(rests)
+        if rests:
+            time.sleep(_REST_S)
+        return rests
 
     def _wait_for_newer(self, session: Any, token: int) -> int:
         self._was_late = token <= self._local

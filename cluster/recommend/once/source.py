@@ -12,7 +12,7 @@ from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
 from cluster.recommend.once.shard_files import Reader, RecordBatch, Ticket
 
 _LOOK_S = 1.0  # how often a wait looks at whether it is still wanted
-_MOMENT_S = 0.005
+_MOMENT_S, _REST_S = 0.005, 0.1
 _AHEAD = 2  # batches that wait here; the dataset has some more
 
 
@@ -41,6 +41,7 @@ class Source:
         self.reader = reader
         self.error: Optional[Exception] = None
         self._changed = threading.Condition()
+        self._moment_s = _MOMENT_S
         self._life = 0
         self._ready: List[RecordBatch] = []
         self._made = self._trained = 0  # batches of this life
@@ -82,6 +83,10 @@ class Source:
             self._real.pop(0)
             self._changed.notify_all()
 
+    def rest(self, rests: bool) -> None:
+        """Let a caller of ``batches`` wait for longer, while this worker has nothing else to do; or no longer."""
+        self._moment_s = _REST_S if rests else _MOMENT_S
+
     def next_real(self) -> int:
         """Wait for the next batch that is not yet trained, and return how many of its records count.
 
@@ -107,7 +112,7 @@ class Source:
         while True:
             with self._changed:
                 if self._life == life and not self._ready and self.error is None:
-                    self._changed.wait(_MOMENT_S)
+                    self._changed.wait(self._moment_s)
                 if self._life != life:
                     return
                 if not self._ready and self.error is not None:

@@ -1,11 +1,13 @@
 """Workers in step, which die and come back, train every record once an epoch; the servers are a dictionary here."""
 
 import random
+import threading
 from collections import defaultdict
 from typing import Dict, Iterator, List, Optional
 
 import pytest
 
+from cluster.recommend.once import source as module
 from cluster.recommend.once.shard_files import Reader, RecordBatch, Shard, Ticket
 from cluster.recommend.once.source import Beginning, Source
 from tests.support.waiting import eventually
@@ -100,6 +102,25 @@ def noted(worker: Worker, servers: Servers, dice: random.Random) -> RecordBatch:
         worker.start()
         assert next(worker.batches) == batch
     return batch
+
+
+def test_a_caller_that_rests_waits_for_longer_but_gets_a_batch_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_REST_S", 3600.0)
+    source = Source(Reader([Shard("a")], lambda shard: iter([b"1"]), 1))
+    batches = source.batches(source.new_life())
+    assert next(batches) is None
+    source.rest(True)
+    found: List[Optional[RecordBatch]] = []
+    caller = threading.Thread(target=lambda: found.append(next(batches)), daemon=True)
+    caller.start()
+    caller.join(0.1)
+    assert caller.is_alive()
+    source.begin(Beginning(False, [Ticket(0, 0, 0)]), lambda: None)
+    caller.join(60)
+    assert [batch.real for batch in found if batch] == [1]
+    source.rest(False)
+    assert next(batches) is None
+    source.new_life()
 
 
 def test_an_error_while_reading_reaches_whoever_waits_for_a_batch() -> None:
