@@ -19,9 +19,10 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate, number
-from cluster.updates.by_rule import AdagradDecay, AdamAsync, AdamW, ByRule
+from cluster.updates.by_rule import ByRule
+from cluster.updates.rules import AdagradDecay, AdamAsync, AdamW, GroupFtrl
 
-__all__ = ["AdagradDecay", "AdamAsync", "AdamW", "ByRule", "from_args"]
+__all__ = ["AdagradDecay", "AdamAsync", "AdamW", "ByRule", "GroupFtrl", "from_args"]
 
 _Made = Tuple[Callable[..., Any], Dict[str, float]]
 # For each name: a function of a learning rate that returns the optimizer, and its other settings with their defaults.

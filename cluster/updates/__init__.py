@@ -3,7 +3,8 @@
 TensorFlow's elementwise optimizers update each bucket as soon as its gradients are complete:
 
 incremental_apply  apply an optimizer to some variables at a time, with few operations for each slot
-by_rule            optimizers that are one rule for elements, also an author's own
+by_rule            optimizers that are one rule for elements or rows, also an author's own
+rules              those that TensorFlow 1.15 lacks
 
 Any other optimizer needs all variables, whole and under the author's names:
 

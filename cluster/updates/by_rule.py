@@ -28,16 +28,20 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
                 return value - 0.001 * tf.sign(mean), {"mean": mean}
 
     The new value of an element may depend on the gradient, value and slots of this element alone, and on ``number``.
+    With ``by_row`` it may depend on the other elements of its row, too.
 
     Attributes:
       slots: the first value of each slot, by name.
+      by_row: whether all tensors are whole rows of an embedding table, [rows, width]. Then other variables are refused.
 
     Raises:
-      JobError: at the first update, where the rule mixes elements, or returns other slots than it got.
+      JobError: at the first update, where the rule mixes elements (with ``by_row``, rows), or returns other slots than
+        it got.
     """
 
     works_by_element = True
-    is_tried = False  # whether the rule was found to treat each element by itself
+    by_row = False
+    is_tried = False  # whether the rule was found to treat each element, or row, by itself
     slots: Mapping[str, float] = MappingProxyType({})
 
     def __init__(self, name: str = ""):
@@ -68,6 +72,8 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
                     self._zeros_slot(variable, name, name)
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
+        expected = "only embedding tables, and another optimizer for other variables"
+        refuse(self, expected, f"the variable {var.op.name}", not self.by_row)
         held = {name: self.get_slot(var, name) for name in self.slots}
         stored = var.dtype.base_dtype
         of = tf.float64 if stored == tf.float64 else tf.float32
@@ -104,12 +110,12 @@ def updated(optimizer: ByRule, number: Any, grad: Any, value: Any, slots: Slots)
     """
     _refuse_mixing(optimizer)
     new_value, new_slots = _pair(optimizer, optimizer.update(number, grad, value, slots))
-    _refuse(optimizer, f"slots {sorted(optimizer.slots)}", sorted(new_slots), set(new_slots) == set(optimizer.slots))
+    refuse(optimizer, f"slots {sorted(optimizer.slots)}", sorted(new_slots), set(new_slots) == set(optimizer.slots))
     return new_value, new_slots
 
 
 def _refuse_mixing(optimizer: ByRule) -> None:
-    """Apply the rule to drawn elements together, and to each alone, in a graph that is then discarded.
+    """Apply the rule to drawn elements or rows together, and to each alone, in a graph that is then discarded.
 
     Tensors and functions among the optimizer's attributes, such as a learning rate, are a number there.
     """
@@ -129,103 +135,29 @@ def _refuse_mixing(optimizer: ByRule) -> None:
         found: List[np.ndarray] = session.run([made, *(slots[name] for name in names)])
         return found
 
+    part, units = ("row", columns) if optimizer.by_row else ("element", [each.reshape(-1) for each in columns])
     with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"GPU": 0})) as session:
         together = result(*columns)
-        alone = [result(*(each.reshape(-1)[at : at + 1] for each in columns)) for at in range(12)]
+        alone = [result(*(each[at : at + 1] for each in units)) for at in range(len(units[0]))]
     same = all(
         np.shape(each) == (3, 4)
-        and np.allclose(np.reshape(each, -1), [of[place][0] for of in alone], 1e-4, equal_nan=True)
+        and np.allclose(
+            np.reshape(each, -1), np.concatenate([of[place].reshape(-1) for of in alone]), 1e-4, equal_nan=True
+        )
         for place, each in enumerate(together)
     )
-    _refuse(optimizer, "a rule in which each element depends on its own gradient, value and slots alone",
-            "one that gives an element another value among others", same)  # fmt: skip
+    refuse(optimizer, f"a rule in which each {part} depends on its own gradient, value and slots alone",
+            f"one that gives a {part} another value among others", same)  # fmt: skip
     optimizer.is_tried = True
 
 
 def _pair(optimizer: ByRule, found: Any) -> Any:
     is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)
-    _refuse(optimizer, "a pair of a value and {name: slot}", found, is_pair)
+    refuse(optimizer, "a pair of a value and {name: slot}", found, is_pair)
     return found
 
 
-def _refuse(optimizer: ByRule, expected: str, found: Any, ok: bool, what: str = "update") -> None:
+def refuse(optimizer: ByRule, expected: str, found: Any, ok: bool, what: str = "update") -> None:
+    """Refuse ``what``, a method or an argument of an optimizer, unless it is ``ok``. Raises JobError."""
     if not ok:
         raise JobError(f"optimizer {type(optimizer).__name__}: {what}: expected {expected}, found {found}")
-
-
-class AdamW(ByRule):
-    """Adam with decoupled weight decay: I. Loshchilov and F. Hutter, ICLR 2019.
-
-    Args:
-      learning_rate: the rate, a number or a tensor; the decay is multiplied by it, too.
-      weight_decay: the share of a value that is taken off in each update, before the rate.
-    """
-
-    slots = MappingProxyType({"mean": 0.0, "square": 0.0})
-
-    def __init__(
-        self, learning_rate: Any = 0.001, weight_decay: float = 0.01, beta1: float = 0.9, beta2: float = 0.999,
-        epsilon: float = 1e-8,
-    ):  # fmt: skip
-        super().__init__()
-        self._rate, self._decay = learning_rate, weight_decay
-        self._betas, self._epsilon = (beta1, beta2), epsilon
-
-    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
-        """Return the new value and moments."""
-        first, second = self._betas
-        mean = first * slots["mean"] + (1 - first) * grad
-        square = second * slots["square"] + (1 - second) * grad * grad
-        unbiased = tf.sqrt(1 - second**number) / (1 - first**number)
-        step = unbiased * mean / (tf.sqrt(square) + self._epsilon) + self._decay * value
-        return value - _rate(self._rate, value.dtype) * step, {"mean": mean, "square": square}
-
-
-class AdamAsync(AdamW):
-    """Adam in which each element counts its own updates: for rows that appear late, and ids of all frequencies.
-
-    Adam corrects the bias of an element's moments by the number of all updates. So the first updates of a row that
-    appears late are up to three times as large as those of a row that was there from the start.
-    """
-
-    slots = MappingProxyType({"mean": 0.0, "square": 0.0, "updates": 0.0})
-
-    def __init__(self, learning_rate: Any = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8):
-        super().__init__(learning_rate, 0.0, beta1, beta2, epsilon)
-
-    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
-        """Return the new value, moments and number of updates."""
-        own = slots["updates"] + 1
-        value, moments = super().update(own, grad, value, slots)
-        return value, {**moments, "updates": own}
-
-
-class AdagradDecay(ByRule):
-    """Adagrad whose sums of squares decay, so that old gradients count less: for logs that never end.
-
-    Args:
-      learning_rate: the rate, a number or a tensor.
-      decay: the factor by which a sum becomes smaller every ``every`` updates; never below ``initial``.
-      every: the number of updates.
-      initial: the first value of a sum.
-
-    Raises:
-      JobError: ``every`` is below 1.
-    """
-
-    def __init__(self, learning_rate: Any, decay: float = 0.9, every: float = 100_000, initial: float = 0.1):
-        super().__init__()
-        _refuse(self, "decays every 1 update or more", every, every >= 1, "every")
-        self._rate, self._decay, self._every, self._initial = learning_rate, decay, every, initial
-        self.slots = {"sum": initial, "decays": 0.0}
-
-    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
-        """Return the new value and sum, with the decays that are due since the element's last update."""
-        due = tf.floor(number / self._every) + tf.zeros_like(value)
-        before = tf.maximum(slots["sum"] * self._decay ** (due - slots["decays"]), self._initial)
-        total = before + grad * grad
-        return value - _rate(self._rate, value.dtype) * grad * tf.math.rsqrt(total), {"sum": total, "decays": due}
-
-
-def _rate(given: Any, dtype: Any) -> Any:
-    return tf.cast(given() if callable(given) else given, dtype)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cluster.errors import JobError
-from cluster.optimizers import AdagradDecay, AdamAsync, AdamW, ByRule, from_args
+from cluster.optimizers import AdagradDecay, AdamAsync, AdamW, ByRule, GroupFtrl, from_args
+from cluster.recommend.tables.row_optimizers import rule_of, slots_of
 from cluster.runtime.tf_compat import tf
 from cluster.updates.by_rule import updated
 from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
@@ -116,6 +117,48 @@ def test_a_row_that_appears_late_begins_as_one_of_the_first_update() -> None:
     assert (np.abs(usual[0]) > 0.15).all() and (own[1]["updates"] == 1).all()
 
 
+def rows_trained(optimizer: Any) -> np.ndarray:
+    """The rows of a table after all steps."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        grad, rows, *kept = (tf.placeholder(tf.float32, [3, 4]) for _ in range(2 + len(slots_of(optimizer))))
+        new = rule_of(optimizer)(tf.constant(1))(grad, rows, kept)
+        found = (FIRST, [np.full([3, 4], slot.first, np.float32) for slot in slots_of(optimizer)])
+        for each in GRADS:
+            found = session.run(new, dict(zip([grad, rows, *kept], [each, found[0], *found[1]])))
+        return np.asarray(found[0])
+
+
+def group_ftrl(rate: float, group: float, l1: float, l2: float) -> np.ndarray:
+    value, total, linear = FIRST.astype(np.float64), np.full([3, 4], 0.1), np.zeros([3, 4])
+    for grad in GRADS.astype(np.float64):
+        linear += grad - (np.sqrt(total + grad**2) - np.sqrt(total)) / rate * value
+        total += grad**2
+        for row, sums in enumerate(linear):
+            above = np.sign(sums) * np.maximum(np.abs(sums) - l1, 0)
+            norm = np.sqrt((above**2).sum())
+            share = 1 - group * np.sqrt(4) / norm if norm > group * np.sqrt(4) else 0
+            value[row] = -share * above / (np.sqrt(total[row]) / rate + 2 * l2)
+    return value
+
+
+def test_a_group_lasso_zeroes_whole_rows() -> None:
+    found = rows_trained(GroupFtrl(0.3, 4.0, 0.2, 0.1))
+    np.testing.assert_allclose(found, group_ftrl(0.3, 4.0, 0.2, 0.1), rtol=2e-5, atol=2e-6)
+    assert {bool((row == 0).all()) for row in found} == {True, False}
+
+
+def test_without_a_group_lasso_rows_are_those_of_tensorflows_ftrl() -> None:
+    expected = trained(tf.train.FtrlOptimizer(0.3, l1_regularization_strength=0.2, l2_regularization_strength=0.1))
+    np.testing.assert_allclose(rows_trained(GroupFtrl(0.3, 0.0, 0.2, 0.1)), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_a_rule_for_rows_updates_no_other_variables() -> None:
+    with pytest.raises(JobError, match=r"GroupFtrl: update: expected only embedding tables, .* found the variable w_0"):
+        trained(GroupFtrl(0.3, 0.1))
+    with pytest.raises(JobError, match="GroupFtrl: initial: expected a first sum of squares above 0, found 0"):
+        GroupFtrl(0.3, 0.1, initial=0.0)
+
+
 def test_a_decay_every_half_update_is_refused() -> None:
     with pytest.raises(JobError, match="AdagradDecay: every: expected decays every 1 update or more, found 0"):
         from_args({"optimizer": "adagrad_decay", "decay_every": 0})
@@ -161,6 +204,18 @@ def test_a_slot_may_hold_the_value_before(is_resource: bool) -> None:
         value, last = value - 0.1 * grad - 0.01 * last, value
     for _ in range(10):
         np.testing.assert_allclose(trained(Before(), is_resource), value, rtol=1e-5)
+
+
+class Columns(ByRule):
+    by_row = True
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - tf.reduce_mean(grad, 0, keepdims=True), {}
+
+
+def test_a_rule_that_mixes_rows_is_refused() -> None:
+    with pytest.raises(JobError, match="Columns: update: expected a rule in which each row depends on its own"):
+        rows_trained(Columns())
 
 
 class NoPair(ByRule):
