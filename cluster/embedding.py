@@ -8,6 +8,7 @@ first value of a row is a function of the table and of the id. So the first valu
 ids come nor on the number of servers.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Union
@@ -32,11 +33,12 @@ class Rule:
     """A rule by which ids get or lose their rows in a table.
 
     ``made_by`` is the name of the function that made the rule: ``after``, ``unused_for`` or ``at_most``. ``steps`` is
-    the argument of that function.
+    the argument of that function; with ``unused_for(hours=…)`` it is 0.
     """
 
     made_by: str
     steps: int
+    hours: float = 0.0
 
 
 def after(steps: int) -> Rule:
@@ -50,15 +52,28 @@ def after(steps: int) -> Rule:
     return _rule("after", steps)
 
 
-def unused_for(*, steps: int) -> Rule:
-    """Return the rule by which an id loses its row after more than ``steps`` training steps without the id.
+def unused_for(*, steps: Optional[int] = None, hours: Optional[float] = None) -> Rule:
+    """Return the rule by which an id loses its row after more than so many steps, or hours, without the id.
 
-    An id that a later step looks up again counts as a new id.
+    An id that a later step looks up again counts as a new id. After ``hours`` a row goes within another sixteenth of
+    the time. Of the time between two steps at most an eighth counts: neither a pause of the training nor a wrong clock
+    removes all rows.
+
+    Args:
+      steps: the number of training steps.
+      hours: the hours of training, by the clock of each parameter server alone, in place of ``steps``.
 
     Raises:
-      ValueError: ``steps`` is not a whole number from 1 to 2**31 - 1.
+      ValueError: both or neither are given, ``steps`` is not a whole number from 1 to 2**31 - 1, or ``hours`` not a
+        number above 0.
     """
-    return _rule("unused_for", steps)
+    if hours is None:
+        return _rule("unused_for", steps)
+    if steps is not None:
+        raise ValueError(f"embedding.unused_for: expected either steps or hours, found {steps!r} and {hours!r}")
+    if isinstance(hours, bool) or not isinstance(hours, (int, float)) or not 0 < hours < math.inf:
+        raise ValueError(f"embedding.unused_for: expected a number of hours above 0, found {hours!r}")
+    return Rule("unused_for", 0, float(hours))
 
 
 def at_most(rows: int) -> Rule:
@@ -73,7 +88,7 @@ def at_most(rows: int) -> Rule:
     return _rule("at_most", rows, "rows")
 
 
-def _rule(name: str, steps: int, what: str = "steps") -> Rule:
+def _rule(name: str, steps: Any, what: str = "steps") -> Rule:
     if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= _MOST_STEPS:
         raise ValueError(f"embedding.{name}: expected a number of {what} from 1 to {_MOST_STEPS}, found {steps!r}")
     return Rule(name, steps)
@@ -94,8 +109,8 @@ def table(
       width: the number of values in a row.
       admit: the rule by which an id gets a row, ``after(steps)``; by default, the first training step that looks up an
         id gives it a row.
-      expire: the rule by which an id loses its row, ``unused_for(steps=…)`` or ``at_most(rows)``; by default, no id
-        loses its row.
+      expire: the rule by which an id loses its row, ``unused_for(steps=…)``, ``unused_for(hours=…)`` or
+        ``at_most(rows)``; by default, no id loses its row.
       initializer: the initializer of new rows, of ``tf`` or ``tf.keras.initializers``: zeros, ones, a constant of one
         number, random uniform or random normal; or Keras's name of one, such as "uniform". By default, the values are
         normal with mean 0 and a standard deviation of 1 / sqrt(width).
@@ -112,7 +127,8 @@ def table(
     expired = _steps(name, "expire", expire, {"unused_for": "steps=100000", "at_most": "1000000"})
     is_bound = expire is not None and expire.made_by == "at_most"
     steps, most = (0, expired) if is_bound else (expired, 0)
-    return Table(name, width, first_value_of(name, given), admitted or 1, steps, most)
+    seconds = 0.0 if expire is None else 3600.0 * expire.hours
+    return Table(name, width, first_value_of(name, given), admitted or 1, steps, most, seconds=seconds)
 
 
 def _steps(table_name: str, argument: str, rule: Any, makers: Dict[str, str]) -> int:

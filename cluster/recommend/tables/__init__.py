@@ -9,7 +9,7 @@ initializers    the first value of a row
 held_rows       rows in one server's memory: their columns, places and first values
 store           the rows in one server's memory, looked up and updated
 candidates      ids that have no row on a server yet
-row_bound       tables with at most so many rows: the oldest go
+row_floors      tables whose oldest rows go many at once: above a bound of rows, or after a time
 row_places      places of rows in a server's memory: found by keys, taken, expired and free again
 table_kinds     stores of tables that share width and optimizer, on all servers; the messages of a step
 stores          all tables of a model, the lookups of its graph, and its extension

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from cluster.recommend.tables.initializers import first_values
 from cluster.recommend.tables.lookups import Table
-from cluster.recommend.tables.row_bound import RowBound
+from cluster.recommend.tables.row_floors import RowAges, RowBound, zeros
 from cluster.recommend.tables.row_places import NO_ROW, Expiry, Index, RowPlaces
 from cluster.runtime.server_state import MOST_ROWS, count_from_zero, reserve
 from cluster.runtime.tensors import call, cond, where_true
@@ -44,6 +44,10 @@ class HeldRows:
     Args:
       stores: the number of stores on this server, which share its memory.
       servers: the number of servers, which share the bounds of tables.
+
+    Attributes:
+      floors: the number of the oldest update whose rows each table still has, int64 [tables]; None where only
+        ``Table.expire`` lets rows go. See ``row_floors``.
     """
 
     def __init__(
@@ -60,20 +64,23 @@ class HeldRows:
         self.used = reserve(f"{name}/used", [], tf.int32, capacity)
         self.updates = count_from_zero(f"{name}/updates")
         self._expiry = Expiry([each.expire for each in tables])
-        self.bound = RowBound(name, tables, servers)
-        self._removes = self._expiry.happens or self.bound.happens
+        self._bound, self.ages = RowBound(name, tables, servers), RowAges(name, tables)
+        has_floors = self._bound.happens or self.ages.happens
+        self.floors: Any = zeros(f"{name}/floors", [len(tables)], tf.int64) if has_floors else None
+        self._removes = self._expiry.happens or has_floors
         self._index = Index(name, removes=self._removes)
         self.places = RowPlaces(name, capacity, self.used, f"{full}; add parameter servers", self._removes)
 
     @property
     def variables(self) -> List[Any]:
         """Return all variables of this store."""
-        columns = [self.rows, self.slots, self.keys, self.tables, self.used]
+        columns = [self.rows, self.slots, self.keys, self.tables, self.used, self.floors]
         return [
             *[each for each in columns if each is not None],
             self.updates,
             *self.places.variables,
-            *self.bound.variables,
+            *self._bound.variables,
+            *self.ages.variables,
         ]
 
     @property
@@ -153,7 +160,7 @@ class HeldRows:
         if self.slots is not None:
             columns.append((self.slots, self._first_slots(size) if slots is None else slots))
         written = [tf.scatter_update(column, places, values).op for column, values in columns]
-        with tf.control_dependencies([*written, *self.bound.count(tables)]):
+        with tf.control_dependencies([*written, *self._bound.count(tables)]):
             return places, self._index.insert(keys, places)
 
     def _first_slots(self, size: Any) -> Any:
@@ -161,6 +168,18 @@ class HeldRows:
         if len(set(of_a_row)) == 1:  # for which there is an operation that is quicker
             return tf.fill(tf.stack([size, len(of_a_row)]), of_a_row[0])
         return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
+
+    def _remove_old(self, update: Any, done: Any) -> Any:
+        """Make the operation that removes rows by all rules of the tables once the operation ``done`` has run."""
+        rules = (
+            (self._expiry.happens, self._remove_expired),
+            (self._bound.happens, self._remove_above_bound),
+            (self.ages.happens, self._remove_unused),
+        )
+        for happens, remove in rules:
+            with tf.control_dependencies([done]):
+                done = remove(update) if happens else done
+        return done
 
     def _remove_expired(self, update: Any) -> Any:
         """Make the operation that looks through some rows, and gives back the places of those that have expired."""
@@ -171,20 +190,36 @@ class HeldRows:
 
     def _remove_above_bound(self, update: Any) -> Any:
         """Make the operation that removes the oldest rows of a table that has too many, if any table has."""
-        table, has_any = self.bound.fullest()
+        table, has_any = self._bound.fullest()
 
         def remove() -> Any:
-            count = self.places.count.read_value()
-            used = tf.slice(self.used, [0], [count])
-            is_its = tf.equal(tf.cast(tf.slice(self.tables, [0], [count]), tf.int64), table) & (used >= 0)
-            places = where_true(is_its)
-            floor = self.bound.raise_floor(table, tf.gather(used, places), update)
+            used, tables = self._used_and_tables()
+            places = where_true(tf.equal(tables, tf.cast(table, tf.int32)) & (used >= 0))
+            floor = self._bound.floor(table, tf.gather(used, places), update)
             over = where_true(tf.cast(tf.gather(used, places), tf.int64) < floor)
             left = tf.size(places, out_type=tf.int64) - tf.size(over, out_type=tf.int64)
-            with tf.control_dependencies([self._remove(tf.gather(places, over))]):
-                return self.bound.recount(table, left)
+            written = tf.scatter_update(self.floors, tf.expand_dims(table, 0), tf.expand_dims(floor, 0))
+            with tf.control_dependencies([written, self._remove(tf.gather(places, over))]):
+                return self._bound.recount(table, left)
 
         return cond(has_any, remove, tf.no_op)
+
+    def _remove_unused(self, update: Any) -> Any:
+        """Make the operation that removes the rows that were not used for their tables' time, if a tick is due."""
+        due = self.ages.due()
+
+        def remove() -> Any:
+            floors = tf.assign(self.floors, tf.maximum(self.ages.tick(due, update), self.floors.read_value()))
+            used, tables = self._used_and_tables()
+            is_over = (used >= 0) & (tf.cast(used, tf.int64) < tf.gather(floors, tables))
+            return self._remove(where_true(is_over))
+
+        return cond(tf.reduce_any(due), remove, tf.no_op)
+
+    def _used_and_tables(self) -> Tuple[Any, Any]:
+        """Return the columns ``used`` and ``tables``, int32, of all places that were ever taken."""
+        count = self.places.count.read_value()
+        return tf.slice(self.used, [0], [count]), tf.cast(tf.slice(self.tables, [0], [count]), tf.int32)
 
     def _remove(self, places: Any) -> Any:
         """Make the operation that removes the rows at ``places`` [n], and gives back the places."""

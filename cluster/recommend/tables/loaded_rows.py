@@ -7,12 +7,15 @@ checkpoint's rows.
 
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
+import numpy as np
+
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
 from cluster.checkpoints.pieces_of_variables import Fed, Step
 from cluster.checkpoints.row_pieces import SavedRows
 from cluster.checkpoints.warm_start import WarmRows
 from cluster.errors import TrainingError
 from cluster.recommend.tables import row_keys
+from cluster.recommend.tables.row_floors import TICKS
 from cluster.recommend.tables.store import Store
 from cluster.recommend.tables.stored_tables import StoredTable, floors_in, part_names, seen_names, stored_tables
 from cluster.runtime.tf_compat import tf
@@ -76,6 +79,9 @@ class LoadedTables(SavedRows):
         updates = tf.reshape(fed.read(tf.int64), [])
         self._load_updates = tf.group(*[tf.assign(store.updates, updates).op for store in self._stores])
         self._clear = tf.group(*[store.first() for store in self._stores])
+        self._seconds = self._stores[0].ages.seconds
+        self._ticks, self._ages = tf.placeholder(tf.int64, [None, None]), tf.placeholder(tf.float64, [None])
+        self._load_ages = self._make_load_ages() if self._seconds.any() else None
 
     def _make_load_seen(self) -> Any:
         """Make the operation that gives the counts of one part to their servers."""
@@ -86,12 +92,22 @@ class LoadedTables(SavedRows):
                 written.append(store.candidates.write(*share))
         return tf.group(*written)
 
+    def _make_load_ages(self) -> Any:
+        """Make the operation with which the servers go on to count the time of their rows."""
+        loaded = []
+        for store in self._stores:
+            with tf.device(store.device):
+                loaded.append(store.ages.load(self._ticks, self._ages))
+        return tf.group(*loaded)
+
     def loads(self, reader: Any) -> Iterator[Step]:
         """Yield the operations, with their feeds, that replace the servers' rows by the rows of a checkpoint."""
         stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
         places = [self._tables.index(name) if name in self._tables else -1 for name in stored]
         yield self._clear, {}
         yield self._load_updates, {self._fed.names: [f"{self._name}/updates"], self._fed.spec: [""]}
+        if self._load_ages is not None:
+            yield self._load_ages, dict(zip((self._ticks, self._ages), self._ages_in(reader, places)))
         floors = floors_in(reader, self._name)
         for number in reversed(range(len(floors))):
             feed = {self._places: places, self._floors: floors[number]}
@@ -99,6 +115,16 @@ class LoadedTables(SavedRows):
         if self._counts and f"{self._name}/seen" in reader.get_variable_to_shape_map():
             for index in range(int(reader.get_tensor(f"{self._name}/seen"))):
                 yield self._load_seen, {self._places: places, self._fed.names: seen_names(self._name, index)}
+
+    def _ages_in(self, reader: Any, places: Sequence[int]) -> Tuple[np.ndarray, np.ndarray]:
+        """Return ticks and ages of these tables in a checkpoint; as of a new table where the time was another."""
+        ticks, ages = np.zeros([len(self._tables), TICKS], np.int64), np.zeros(len(self._tables))
+        if reader.has_tensor(f"{self._name}/ticks"):
+            columns = [reader.get_tensor(f"{self._name}/{each}") for each in ("seconds", "ticks", "ages")]
+            for place, seconds, stored, age in zip(places, *columns):
+                if place >= 0 and seconds == self._seconds[place]:
+                    ticks[place], ages[place] = stored, age
+        return ticks, ages
 
     def refuse_others(self, reader: Any) -> None:
         """Refuse a checkpoint whose rows do not fit the tables.

@@ -23,6 +23,7 @@ class Table:
     admit: int = 1  # steps that have to have an id before it gets a row
     expire: int = 0  # steps without an id after which its row is removed; 0: never
     most: int = 0  # rows on all servers together; 0: no bound
+    seconds: float = 0.0  # without an id after which its row is removed; 0: never
 
 
 class Lookup(NamedTuple):

@@ -21,11 +21,17 @@ part for each server:
     embeddings_16/seen_0/tables  int32 [n]
     embeddings_16/seen_0/counts  int64 [n], the number of steps that have used the id
 
-If a table has a bound (``row_bound``), the checkpoint also has the number of the oldest update whose rows a server
-still has, and the server of each part:
+If a table has a bound, or its rows expire by time (``row_floors``), the checkpoint also has the number of the oldest
+update whose rows a server still has, and the server of each part:
 
     embeddings_16/floors         int64 [servers, tables]
     embeddings_16/owners         int64 [parts]
+
+If rows expire by time, also, of the first server:
+
+    embeddings_16/seconds        float64 [tables], the time without its id after which a row expires; 0 for never
+    embeddings_16/ticks          int64 [tables, 16], the number of the update at each of the last ticks
+    embeddings_16/ages           float64 [tables], seconds since the last tick was due
 
 So any number of servers can load a checkpoint, one part at a time (``loaded_rows``).
 
@@ -84,7 +90,10 @@ class SavedTables(LoadedTables):
         chosen = (self._begin, self._end, self._after, self._until)
         self._write = [self._save(self._values(each.live_part(*chosen))) for each in self._stores]
         self._updates_copied = [copied(each) for each in self._updates]
-        self._floors_copied = [copied(each.bound.floors) for each in self._stores if each.bound.happens]
+        self._floors_copied = [copied(each.floors) for each in self._stores if each.floors is not None]
+        with tf.device(self._stores[0].device):
+            ages = self._stores[0].ages
+            self._ages_copied = ages.saved() if ages.happens else {}
         self._head_ending = f"-{self._name}-head"
         self._write_head, self._write_number = self._make_head(), self._save([self._parts])
         self._write_seen = [self._make_write_seen(each) for each in self._stores] if self._counts else []
@@ -93,6 +102,7 @@ class SavedTables(LoadedTables):
         self.read_last = tf.group(
             *self._updates_copied,
             *self._floors_copied,
+            *self._ages_copied.values(),
             *(value for each in self._last for value in (each.updates, *each.part.values())),
         )
 
@@ -133,7 +143,7 @@ class SavedTables(LoadedTables):
         if self._kept:
             values["kept"] = tf.constant(self._kept)
         if self._floors_copied:
-            values.update(floors=tf.stack(self._floors_copied), owners=self._owners_fed)
+            values.update(floors=tf.stack(self._floors_copied), owners=self._owners_fed, **self._ages_copied)
         return self._fed.save(self._head_ending, [f"{self._name}/{each}" for each in values], list(values.values()))
 
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:

@@ -165,11 +165,7 @@ class Store(HeldRows):
         places.set_shape([None])
         grads.set_shape([None, self.width])
         used = tf.scatter_update(self.used, places, tf.fill(tf.shape(places), tf.cast(number, tf.int32)))
-        done = tf.group(used, apply(number, places, grads))
-        with tf.control_dependencies([done]):
-            removed = self._remove_expired(number) if self._expiry.happens else tf.no_op()
-        with tf.control_dependencies([removed]):
-            return self._remove_above_bound(number) if self.bound.happens else tf.no_op()
+        return self._remove_old(number, tf.group(used, apply(number, places, grads)))
 
     def _admit(self, keys: Any, numbers: Any, update: Any, asked: Sequence[Tuple[Any, Any]]) -> Any:
         """Give those of the keys without a row one whose time has come; return the numbers of all."""

@@ -30,13 +30,15 @@ Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (
 class Model:
     """Two tables on two servers, in a session of this process. ``admit``, ``expire``: the rules of the second.
 
-    A negative ``expire`` is a bound of rows.
+    A negative ``expire`` is a bound of rows; ``rule`` is any rule in its place.
     """
 
-    def __init__(self, admit: int = 1, expire: int = 0, piece_bytes: int = 1 << 20, deltas: bool = True):
+    def __init__(
+        self, admit: int = 1, expire: int = 0, piece_bytes: int = 1 << 20, deltas: bool = True, rule: Any = None
+    ):
         limit = embedding.at_most(-expire) if expire < 0 else embedding.unused_for(steps=expire or 1)
         rules: Dict[str, Any] = {"admit": embedding.after(admit) if admit > 1 else None,
-                                 "expire": limit if expire else None}  # fmt: skip
+                                 "expire": limit if expire else rule}  # fmt: skip
         self.tables = [embedding.table("plain", WIDTH), embedding.table("ruled", WIDTH, **rules)]
         optimizer = tf.train.AdagradOptimizer(0.5)
         with tf.Graph().as_default() as graph, tf.container(uuid.uuid4().hex):

@@ -216,7 +216,7 @@ def test_rows_of_one_step_stay_together_where_the_bound_allows_it() -> None:
 def test_a_count_of_rows_that_is_wrong_is_mended() -> None:
     with tf.Graph().as_default():
         server = Server([embedding.table("users", WIDTH, expire=embedding.at_most(32))])
-        server.session.run(server.store.bound.count(tf.zeros([30], tf.int32)))  # of a step that was given up
+        server.session.run(server.store._bound.count(tf.zeros([30], tf.int32)))  # of a step that was given up
         for step in range(20):
             ids = [(0, 5 * step + each) for each in range(5)]
             server.look_up(ids, True)
