@@ -80,7 +80,7 @@ class TrainingProgress:
         self._joins, self._joined = 0, 0
         self._examples = 0
         self._ignored = 0
-        self._loss = math.nan  # of the last batch in which an example counts
+        self._loss: Optional[float] = None  # of the last batch in which an example counts
         self._last: Optional[Progress] = None
         self._waits = False  # for records: the last report was of the same step as before it, without an example
         self._warned: Set[str] = set()
@@ -124,7 +124,7 @@ class TrainingProgress:
             return elapsed_ms
         return None
 
-    def _report(self, progress: Progress, loss: float) -> None:
+    def _report(self, progress: Progress, loss: Optional[float]) -> None:
         self._reporter.progress(progress, force=True)
         now, before = ((each.step, each.examples) if each else None for each in (progress, self._last))
         has_waited, self._waits = self._waits, now == before
@@ -134,7 +134,8 @@ class TrainingProgress:
         rate = f"{progress.step_time_ms:.1f} ms/step"
         goal = f"/{self._steps}" if self._steps else ""
         if not self._waits:
-            print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
+            words = "" if loss is None else f" loss {loss:.4g}"
+            print(f"step {progress.step}{goal}{words} {rate}{ignored}", flush=True)
         elif not has_waited:
             print(f"step {progress.step}{goal}: waiting for records", flush=True)
         self._warn(progress.warnings)
@@ -177,8 +178,8 @@ class TrainingProgress:
         return outcome
 
 
-def _number_in_words(loss: float) -> Optional[float]:
-    return loss if math.isfinite(loss) else None  # JSON has no NaN
+def _number_in_words(loss: Optional[float]) -> Optional[float]:
+    return loss if loss is not None and math.isfinite(loss) else None  # JSON has no NaN
 
 
 class Activity:

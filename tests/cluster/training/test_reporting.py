@@ -29,6 +29,14 @@ def test_the_log_tells_once_that_records_are_awaited_and_not_where_a_step_is_cou
                        "step 6/9 loss"]  # fmt: skip
 
 
+def test_the_log_has_no_loss_of_a_worker_that_had_no_record_yet(capsys: Any) -> None:
+    progress, worker = TrainingProgress(Reporter(None), 9, dict), SimpleNamespace(dropped=0, waited_s=0.0)
+    for examples in (0, 2):
+        progress.begin(0)
+        progress.note(Step(1, math.nan, examples), worker)  # type: ignore[arg-type]
+    assert re.findall(r"step 1/9( loss nan)? \d", capsys.readouterr().out) == ["", " loss nan"]
+
+
 def test_a_step_after_a_rest_is_a_first_step_still() -> None:
     phases: List[str] = []
     reporter: Any = SimpleNamespace(
