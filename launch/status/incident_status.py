@@ -82,8 +82,8 @@ class IncidentStatus:
         restart.
       again_s: Seconds from the incident until the task trained again; null before, and for a program without progress.
       resumed_from: Global step that training went back to; null where training did not go back, or the step is unknown.
-      lost_steps: Number of steps that training went back; null until again_s is known, and for a program without
-        progress.
+      lost_steps: Number of steps that training went back; null until it has gone back or again_s is known, and for a
+        program without progress.
       lost_seconds: Seconds until training made a step newer than all steps before the incident; null while open is
         true, and for a program without progress.
     """
@@ -181,20 +181,18 @@ def _followed(incident: IncidentStatus) -> List[str]:
         return []
     who = list(dict.fromkeys(entry.title for entry in incident.followed))
     names = ", ".join(who[:3]) + (", \u2026" if len(who) > 3 else "")
-    times = incident.followed_count
-    return [f"{quantity(times, 'more failure')} followed from it ({names})"]
+    return [f"{quantity(incident.followed_count, 'more failure')} followed from it ({names})"]
 
 
 def _went_on(incident: IncidentStatus) -> List[str]:
-    restarted_s = incident.restarted_s
     if incident.kind == "cut-short":
         return []  # no process waits for the task to come back
     if incident.again_s is not None:
         return [f"{_back(incident)} after {incident.again_s:.1f} s", *_lost(incident)]
-    if restarted_s is None:
-        return ["not back since"]
-    known = "not back since" if incident.open else "unknown whether it continued from a checkpoint"
-    return [f"restarted after {restarted_s:.1f} s", known]
+    restarted = [] if incident.restarted_s is None else [f"restarted after {incident.restarted_s:.1f} s"]
+    if restarted and not (incident.open or incident.lost_steps):
+        return [*restarted, "unknown whether it continued from a checkpoint"]
+    return [*restarted, "not back since", *_lost(incident)]
 
 
 def _back(incident: IncidentStatus) -> str:
@@ -207,7 +205,7 @@ def _back(incident: IncidentStatus) -> str:
 
 def _lost(incident: IncidentStatus) -> List[str]:
     lost, seconds = incident.lost_steps, incident.lost_seconds
-    if not lost:
-        return [] if seconds is None else ["nothing lost"]
-    until = [] if seconds is None else [f"{seconds:.1f} s until they were taken again"]
-    return [f"{quantity(lost, 'step')} lost", *until]
+    steps = [f"{quantity(lost, 'step')} lost"] if lost else []
+    if seconds is None:
+        return steps
+    return [*steps, f"{seconds:.1f} s until they were taken again"] if lost else ["nothing lost"]

@@ -71,10 +71,13 @@ def _an_orderly_stop_saves(world: Any, status: Dict[str, Any]) -> None:
 
 
 def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
-    """I9: what the lead knew of, and training took once more, is lost by the status; an incident names it."""
+    """I9: what the lead knew of, and training took once more, is lost by the status; an incident names it.
+
+    The lead's agent may end before its status has a return, and the next lead begin with a checkpoint of after it.
+    """
     if status.get("state") != "succeeded" or world.kinds & LOSES_FILES:
         return
-    known = world.training.known_lost
+    known = world.training.known_lost - world.promises.unwritten.steps
     if known > status["lost_steps"] + UNSURE * world.training.falls:
         raise Broken(f"I9: training went back by {known} known steps, and {status['lost_steps']} are counted as lost")
     counted = [each["lost_steps"] or 0 for each in status["incidents"]]

@@ -9,6 +9,7 @@ from launch.agent.supervision.agent_lives import MOST, WINDOW_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
 from launch.run.draft import DESERTED_S
+from tests.simulation.unwritten import Unwritten
 
 WAKING_S = 3.7  # after a machine with a slow clock wakes, for its agent to look twice and end what runs there
 UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, until that is killed or has its tasks end
@@ -43,6 +44,7 @@ class Promises:
 
     def __init__(self, world: Any):
         self._world = world
+        self.unwritten = Unwritten(world)
         self._step, self._advanced_at = -1, 0.0
         self._deserted_at = self._read_at = world.agenda.now
         self._unkept_at: Dict[str, float] = {}
@@ -56,6 +58,7 @@ class Promises:
         acting = [each for each in self._world.acting() if not self._world.operators.excuses(each)]
         self._note_the_end()
         self._note_the_unkept()
+        self.unwritten.look()
         self._at_most_one("I1", "processes of one task", acting, lambda each: each.task, lambda each: each.leader)
         self._at_most_one("I1", "formations", acting, lambda each: "", lambda each: each.formation)
         self._at_most_one("I4", "leads on one host", acting, lambda each: each.host, lambda each: each.lead)

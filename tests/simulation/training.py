@@ -8,6 +8,7 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from cluster.protocol.save_request import HOLD_S
 from launch.agent.wire.run_request import RunPlan
 from tests.simulation.processes import Process
+from tests.simulation.unwritten import Return
 
 STEP_S, SAVED_EVERY, START_S = 0.4, 25, 3.0
 
@@ -41,6 +42,8 @@ class Training:
     _stands_s: float = 0.0
     falls: int = 0
     known: Callable[[], int] = lambda: 0  # the newest step that the lead has heard of
+    counted: Callable[[], int] = lambda: 0  # the steps that the lead has counted as lost
+    newest_return: Optional[Return] = None  # to a checkpoint, or the first start
     _known: int = 0
     _depth: int = 0  # below what the lead knew, since it knew of anything newer
     _holders: Tuple[int, ...] = ()
@@ -71,7 +74,7 @@ class Training:
         self.earlier, self.processes = [*self.earlier, *self.processes], []
         self.step, self.saved, self.steps_lost, self.known_lost, self.falls, self.passed_over = 0.0, 0, 0, 0, 0, 0
         self.stood_s, self._stands_s, self._known, self._depth = 0.0, 0.0, 0, 0
-        self._holders, self.began_with, self.newest_passed = (), None, None
+        self._holders, self.began_with, self.newest_passed, self.newest_return = (), None, None, None
 
     def _groups(self) -> Dict[str, List[Process]]:
         found: Dict[str, List[Process]] = {}
@@ -152,8 +155,9 @@ class Training:
         self.steps_lost += lost
         self.falls += lost > 0
         below = self._known - self.saved
-        if below > self._depth:
-            self.known_lost, self._depth = self.known_lost + below - self._depth, below
+        more = max(0, below - self._depth)
+        self.known_lost, self._depth = self.known_lost + more, self._depth + more
+        self.newest_return = Return(self.now(), self.saved, more, self.counted())
         self.step = float(self.saved)
 
     def _save(self, chief: Process) -> None:

@@ -74,7 +74,7 @@ class World:
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
         self.training.known, self.training.on_disk = self._known_step, seed >= FURTHER_FROM
-        self.training.copy = self._copy
+        self.training.copy, self.training.counted = self._copy, self._counted_steps
         self.loops: List[AgentLoop] = []
         self.promises, self.orders = Promises(self), Orders(self)
         self.operators: Any = operators_of(self)
@@ -209,6 +209,10 @@ class World:
     def _known_step(self) -> int:
         supervisor = self.supervisor()
         return 0 if supervisor is None else supervisor.incidents.stalls.newest or 0
+
+    def _counted_steps(self) -> int:
+        supervisor = self.supervisor()
+        return int(supervisor.incidents.stalls.steps_lost) if supervisor is not None else 0
 
     def woken_lately(self) -> Set[str]:
         """Return the hosts whose agents may not have looked at their clocks since they woke."""

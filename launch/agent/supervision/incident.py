@@ -87,7 +87,7 @@ class Incident:
     ``launch.status.incident_status`` documents the fields that the status shows. Times are seconds since the run
     began, on the lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no
     progress, ``restarted_s`` is the last field that becomes known. ``lost_steps`` and ``resumed_from`` are known once
-    ``again_s`` is known.
+    training has gone back, or ``again_s`` is known.
     """
 
     number: int

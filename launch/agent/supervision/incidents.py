@@ -157,8 +157,8 @@ class Incidents:
         cause.take_over(earlier)
         if self.blame is not None and self.blame.incident is earlier:
             self.blame = blame_root(cause, earlier)
-        if earlier.task is not None and self._open.get(earlier.task) is earlier:
-            del self._open[earlier.task]
+        if self._open.get(earlier.task or "") is earlier:
+            del self._open[earlier.task or ""]
 
     def run_time(self, now: float) -> float:
         """Return the seconds since the run began; the run begins with its first event."""
@@ -185,9 +185,8 @@ class Incidents:
         """Record the start of a task's process."""
         self.run_time(now)
         self._returns.record_start(task, self.stalls.advances)
-        for incident in self._awaiting_start:
-            self._await_step(incident, now)
-        self._awaiting_start = []
+        while self._awaiting_start:
+            self._await_step(self._awaiting_start.pop(0), now)
         self._gone.discard(task)
         self.stalls.restart_examples(task)
         own = self._open.get(task)
@@ -206,33 +205,34 @@ class Incidents:
 
     def go_on(self, now: float) -> None:
         """Stop waiting for a task to start after a host's incident: the host had no tasks, or they were drained."""
-        awaiting, self._awaiting_start = self._awaiting_start, []
         settle = self._await_step if self.has_progress else self._close
-        for incident in awaiting:
-            settle(incident, now)
+        while self._awaiting_start:
+            settle(self._awaiting_start.pop(0), now)
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
         plan, own = self._tasks[task].plan, self._open.get(task)
         trained = plan.role in TRAINERS and self.stalls.record(task, progress, now, plan.chief, task in self._gone)
-        if trained:
-            if self.stalls.went_back_to is not None:
-                self.effective.go_back(self.stalls.went_back_to)
-            self.effective.record(progress["step"], progress, plan.chief, now)
         if own is not None and (trained or plan.role == "evaluator"):
             self._resume(own, now)
         elif own is not None and plan.role == "ps" and id(own) not in self._awaiting_step:
             self._await_step(own, now)
         if trained:
-            awaiting, self._awaiting_step = self._awaiting_step, {}
-            for incident in awaiting.values():
+            if self.stalls.went_back_to is not None:
+                self.effective.go_back(self.stalls.went_back_to)
+                for incident in self._history:
+                    if incident.open:  # the next lead knows only what is shown
+                        self._count_lost(incident, now)
+            self.effective.record(progress["step"], progress, plan.chief, now)
+            for incident in self._awaiting_step.values():
                 self._resume(incident, now)
+            self._awaiting_step.clear()
             for incident in self._returns.counted(self.stalls.advances):
                 self._count_lost(incident, now)
         if self._awaiting_newer and next(iter(self._awaiting_newer.values())).advances < self.stalls.advances:
-            awaiting, self._awaiting_newer = self._awaiting_newer, {}
-            for incident in awaiting.values():
+            for incident in self._awaiting_newer.values():
                 self._close(incident, now)
+            self._awaiting_newer.clear()
 
     def record_end(self, task: str, now: float) -> None:
         """Close the incident of a task that has succeeded without a further step."""

@@ -115,6 +115,19 @@ def test_a_ps_that_dies_takes_training_back_to_the_checkpoint_and_that_is_counte
     assert (status["lost_steps"], status["lost_seconds"]) == (3, pytest.approx(5.0))
 
 
+def test_a_loss_is_told_before_the_task_trains_again() -> None:
+    """Else no incident has it, if the lead ends before. Found by seed 3028337 of the simulation."""
+    replay = training()
+    step(replay, 10, 10, "worker:0", checkpoint_step=7)
+    replay.at(10.5, killed("ps:0"), killed("worker:1"))
+    replay.at(11.5, Tick(), started("ps:0", 1), started("worker:1", 1))
+    replay.at(14, advanced("worker:0", 8, examples=100, checkpoint_step=7))  # the others have reported nothing yet
+    assert [each["role"] for each in incidents(replay)] == ["ps", "worker"] and replay.status()["lost_steps"] == 3
+    for each in incidents(replay):
+        assert (each["open"], each["again_s"], each["lost_steps"], each["resumed_from"]) == (True, None, 3, 7)
+        assert in_words(each).endswith(", restarted after 1.0 s, not back since, 3 steps lost")
+
+
 def test_what_a_worker_had_done_when_it_lost_the_ps_counts_as_lost_though_it_tells_it_only_then() -> None:
     replay = training()
     replay.at(10.5, killed("ps:0"))
