@@ -40,7 +40,7 @@ class Callback:
         return []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Use ``fetched``, the values of the tensors from ``fetches`` in ``step``."""
+        """Use ``fetched``, the values of the tensors from ``fetches`` in ``step``; [] if this worker only waited."""
 
     def open(self, session: Any) -> None:
         """As the chief, prepare the servers before other workers may join."""

@@ -179,16 +179,17 @@ class TrainingMetrics(Callback):
             self._due_at = began + max(EVERY_S, _PAUSES * (self._clock() - began))
 
     def _measure(self, session: Any) -> None:
-        own = self._newest.columns()
-        if own is None:
-            return
+        newest = self._newest.columns()
+        known = [] if newest is None else [newest]
         if not self._task.is_chief:
-            session.run(self._write, {self._own: pack(own)})
+            if known:
+                session.run(self._write, {self._own: pack(*known)})
             return
-        others = [unpack(data) for data in session.run(self._read) if data]
-        measurement = self._columns.measurement()
-        measurement.add(together([own, *others]))
-        self.latest = measurement.measured().values
+        known += [unpack(data) for data in session.run(self._read) if data]
+        if known:
+            measurement = self._columns.measurement()
+            measurement.add(together(known))
+            self.latest = measurement.measured().values
 
     def fields(self) -> Dict[str, Any]:
         """Return the field of ``Progress`` with the newest metrics."""

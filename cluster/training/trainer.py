@@ -261,7 +261,7 @@ class Trainer:
         if found is None:
             self._activity.rest()
             self._graph.last.learn(session)
-            return Step(number, loss, 0), []
+            return Step(number, loss, 0), [[] for _ in wanted]
         counted, fetched = found
         return Step(number, loss, int(counted[0]) if counted else self.task.batch_size), fetched
 

@@ -13,6 +13,7 @@ import numpy as np
 from cluster.errors import JobError
 from cluster.runtime.server_state import copied
 from cluster.runtime.tf_compat import tf
+from cluster.variables.masters import plain_name
 
 Slots = Dict[str, Any]
 
@@ -73,7 +74,7 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         expected = "only embedding tables, and another optimizer for other variables"
-        refuse(self, expected, f"the variable {var.op.name}", not self.by_row)
+        refuse(self, expected, f"the variable {plain_name(var)}", not self.by_row)
         held = {name: self.get_slot(var, name) for name in self.slots}
         stored = var.dtype.base_dtype
         of = tf.float64 if stored == tf.float64 else tf.float32
@@ -108,13 +109,13 @@ def updated(optimizer: ByRule, number: Any, grad: Any, value: Any, slots: Slots)
     Raises:
       JobError: the rule mixes elements, or returns other slots than it got.
     """
-    _refuse_mixing(optimizer)
+    _refuse_mixing(optimizer, int(value.shape[-1]) if optimizer.by_row else 4)
     new_value, new_slots = _pair(optimizer, optimizer.update(number, grad, value, slots))
     refuse(optimizer, f"slots {sorted(optimizer.slots)}", sorted(new_slots), set(new_slots) == set(optimizer.slots))
     return new_value, new_slots
 
 
-def _refuse_mixing(optimizer: ByRule) -> None:
+def _refuse_mixing(optimizer: ByRule, width: int) -> None:
     """Apply the rule to drawn elements or rows together, and to each alone, in a graph that is then discarded.
 
     Tensors and functions among the optimizer's attributes, such as a learning rate, are a number there.
@@ -126,7 +127,7 @@ def _refuse_mixing(optimizer: ByRule) -> None:
         if callable(each) or tf.is_tensor(each):
             setattr(stand_in, name, 0.1)
     random = np.random.RandomState(0)
-    columns = [random.uniform(0.5, 2.0, [3, 4]).astype(np.float32) for _ in range(2 + len(optimizer.slots))]
+    columns = [random.uniform(0.5, 2.0, [3, width]).astype(np.float32) for _ in range(2 + len(optimizer.slots))]
 
     def result(*of: np.ndarray) -> List[np.ndarray]:
         grad, value, *kept = (tf.constant(each) for each in of)
@@ -140,7 +141,7 @@ def _refuse_mixing(optimizer: ByRule) -> None:
         together = result(*columns)
         alone = [result(*(each[at : at + 1] for each in units)) for at in range(len(units[0]))]
     same = all(
-        np.shape(each) == (3, 4)
+        np.shape(each) == (3, width)
         and np.allclose(
             np.reshape(each, -1), np.concatenate([of[place].reshape(-1) for of in alone]), 1e-4, equal_nan=True
         )

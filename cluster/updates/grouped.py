@@ -10,6 +10,7 @@ from cluster.updates.counted_step import applied
 from cluster.variables.masters import plain_name
 
 GradsAndVars = Sequence[Tuple[Any, Any]]
+FED_TABLES = "fed_tables"  # the graph's collection of names of tables whose rows are fed, which have no variable
 
 
 class Grouped(tf.train.Optimizer):  # type: ignore[misc]
@@ -32,7 +33,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
           JobError: a variable belongs to no part, or a part has no variable in the graph.
         """
         step = tf.train.get_global_step()
-        self._refuse_unmatched([each.op.name for each in tf.global_variables() if each is not step])
+        held = [each.op.name for each in tf.global_variables() if each is not step]
+        self._refuse_unmatched([*held, *tf.get_collection(FED_TABLES)])
         variables = tf.trainable_variables() if var_list is None else list(var_list)
         found: Dict[str, Any] = {}
         for optimizer, names in self._together(variables):

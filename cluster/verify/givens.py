@@ -15,6 +15,7 @@ from cluster.errors import JobError, TrainingError
 from cluster.model.model_state import place
 from cluster.runtime.tf_compat import tf
 from cluster.steps.extension import rows_from
+from cluster.updates.grouped import FED_TABLES
 from cluster.variables.functions import Functions
 from cluster.variables.uses import replace
 
@@ -89,6 +90,7 @@ class Holes:
             yield
 
     def _row(self, table: Any, ids: Any) -> Any:
+        tf.add_to_collection(FED_TABLES, table.name)
         self._rows.append(tf.placeholder(tf.float32, [None, table.width]))
         return self._rows[-1]
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any, Dict, List, Optional
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from cluster.scoring.metric_columns import Columns
 from cluster.task import Task, Train
 from cluster.training.callbacks import Step
 from cluster.training.run_steps import EVERY_S, LastStep, TrainingMetrics
+from cluster.training.trainer import Trainer
 from tests.cluster.scoring.test_measures import area_by_pairs, grouped_by_pairs
 from tests.cluster.steps.test_sync_worker import servers_of
 from tests.support.training.jobs import scored
@@ -69,6 +71,32 @@ def test_the_chief_measures_its_own_examples_and_what_other_workers_wrote() -> N
     assert chief.step(50, *batch(4))["mean"] == pytest.approx(
         np.mean([batch(0)[1], batch(2)[1], batch(3)[1], batch(4)[1]])
     )
+
+
+def test_who_only_waits_still_measures_or_gives_its_newest_examples() -> None:
+    now = [0.0]
+    targets = servers_of([("ps", 1), ("worker", 2)])
+    chief, other = (Worker(index, target, lambda: now[0]) for index, target in enumerate(targets))
+
+    def rest(worker: Worker) -> Dict[str, float]:
+        now[0] += EVERY_S
+        worker.metrics.note(worker.session, Step(2, 0.0, 0), [])
+        return worker.metrics.latest
+
+    assert rest(chief) == {}
+    other.step(1, *batch(1))
+    assert rest(chief)["mean"] == pytest.approx(batch(1)[1].mean())
+    other.step(2, *batch(2))
+    rest(other)
+    assert rest(chief)["mean"] == pytest.approx(np.mean([batch(1)[1], batch(2)[1]]))
+
+
+def test_callbacks_hear_of_a_rest() -> None:
+    trainer: Any = Mock()
+    trainer.replica.stepper.step.return_value = (7, 0.5, None)
+    trainer._graph.callbacks.fetching = [Mock(), Mock()]
+    with patch("cluster.training.trainer.explain_errors"):
+        assert Trainer._take_step(trainer, None, 6) == (Step(7, 0.5, 0), [[], []])
 
 
 def scores_before_each_step(steps: int, size: int) -> Any:

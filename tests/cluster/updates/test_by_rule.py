@@ -153,8 +153,10 @@ def test_without_a_group_lasso_rows_are_those_of_tensorflows_ftrl() -> None:
 
 
 def test_a_rule_for_rows_updates_no_other_variables() -> None:
-    with pytest.raises(JobError, match=r"GroupFtrl: update: expected only embedding tables, .* found the variable w_0"):
-        trained(GroupFtrl(0.3, 0.1))
+    expected = r"GroupFtrl: update: expected only embedding tables, .* found the variable w$"
+    with tf.Graph().as_default(), pytest.raises(JobError, match=expected):
+        w = tf.get_variable("servers/w", initializer=FIRST)
+        GroupFtrl(0.3, 0.1).apply_gradients([(tf.zeros([3, 4]), w)])
     with pytest.raises(JobError, match="GroupFtrl: initial: expected a first sum of squares above 0, found 0"):
         GroupFtrl(0.3, 0.1, initial=0.0)
 
@@ -216,6 +218,19 @@ class Columns(ByRule):
 def test_a_rule_that_mixes_rows_is_refused() -> None:
     with pytest.raises(JobError, match="Columns: update: expected a rule in which each row depends on its own"):
         rows_trained(Columns())
+
+
+class Weighted(ByRule):
+    by_row = True
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad * tf.constant([1.0, 2.0, 3.0]), {}
+
+
+def test_a_rule_for_rows_of_one_width_gets_rows_of_this_width() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        value, _ = updated(Weighted(), tf.constant(1.0), tf.ones([2, 3]), tf.zeros([2, 3]), {})
+        np.testing.assert_array_equal(session.run(value), [[-1, -2, -3]] * 2)
 
 
 class NoPair(ByRule):

@@ -8,6 +8,7 @@ import pytest
 
 from cluster import embedding, shards
 from cluster.model.shares import Parts
+from cluster.optimizers import GroupFtrl
 from cluster.recommend.tables import held_rows
 from cluster.runtime.tf_compat import tf
 from tests.cluster.verify.runs import cause, compared, ended
@@ -57,6 +58,12 @@ def test_a_model_with_tables_is_compared_in_all_but_their_rows(workers: int, tmp
     found = compared(ended(tmp_path, {}, workers=workers, job=job(model=with_table), steps=4))
     assert found["verified_plain_steps"] == 4 and found["verified_variables"] == 1
     assert found["not_compared_table/item"] == found["not_compared_table/shop"] == 1
+
+
+def test_an_optimizer_of_one_table_need_have_no_other_variable(tmp_path: Path) -> None:
+    parts = {"item": GroupFtrl(0.1, 0.01), "": tf.train.GradientDescentOptimizer(0.1)}
+    found = compared(ended(tmp_path, {}, job=job(model=with_table, optimizer=lambda args: parts), steps=4))
+    assert found["verified_steps"] == found["verified_plain_steps"] == 4
 
 
 def test_a_mistake_is_found_in_such_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
