@@ -163,7 +163,7 @@ class FirstBatches(Callback):
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
         """Write the fetched fingerprints to ``ps:0``, where the chief reads them."""
-        if self._is_due:
+        if fetched:
             session.run(self._leave, {self._own: fetched[0]})
             self._is_due = False
 

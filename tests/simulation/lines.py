@@ -1,7 +1,6 @@
 """Which lines and branches of the functions of agents and launchers histories run, by Python's own tracing."""
 
 import sys
-import threading
 from contextlib import contextmanager
 from dis import findlinestarts
 from inspect import CO_OPTIMIZED
@@ -36,13 +35,11 @@ class Lines:
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Note what runs inside."""
-        threading.settrace(self._begin)  # those of launchers
         sys.settrace(self._begin)
         try:
             yield
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
 
     def _begin(self, frame: FrameType, event: str, value: Any) -> Any:
         """A function begins, or goes on: trace it if it is in one of the modules."""

@@ -1,12 +1,15 @@
 """Many histories are run in processes, counted, and looked at for what they have met."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, List
 
 import pytest
 
 from tests.simulation import branches, lines, met
 from tests.simulation.__main__ import main
 from tests.simulation.faults import Fault
+from tests.simulation.launcher.baton import Strand
+from tests.simulation.loops import Agenda
 from tests.simulation.many import lived, outcomes
 from tests.simulation.verdict import promise, verdict
 from tests.simulation.world import World
@@ -86,3 +89,24 @@ def test_the_ways_of_conditions_that_were_never_taken_are_listed() -> None:
     assert branches.ways(text, steps) == (6, 4, ["2 never false", "4 never false"])
     after = {*steps, (2, 4), (4, 6), (6, 7), (7, 8)}
     assert branches.ways(text, after) == (6, 1, ["6 never false"])
+
+
+def test_a_strand_that_never_parks_is_a_hang_whatever_it_catches() -> None:
+    caught: List[BaseException] = []
+    agenda = Agenda()
+
+    def never_parks() -> None:
+        try:
+            while True:
+                pass
+        except BaseException as error:
+            caught.append(error)
+
+    def run() -> None:
+        while True:
+            agenda.step()
+
+    loop = SimpleNamespace(time=lambda: 0.0)
+    program = SimpleNamespace(agenda=agenda, loop=loop, is_over=False, can_run=True, failed=caught.append)
+    world: Any = SimpleNamespace(agenda=agenda, run=run, strand=Strand(program, never_parks))
+    assert promise(verdict(world, cpu_s=0.1)) == "hang" and not caught

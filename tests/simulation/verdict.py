@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Iterator, Optional
 
+from greenlet import getcurrent
+
 from tests.simulation.promises import Broken
 from tests.simulation.world import World
 
@@ -52,8 +54,10 @@ def promise(why: Optional[str]) -> str:
 
 @contextmanager
 def _bound(cpu_s: float) -> Iterator[None]:
+    world = getcurrent()
+
     def ring(number: int, frame: Optional[FrameType]) -> None:
-        raise _Hang
+        world.throw(_Hang)  # also where a strand runs, whose code may catch whatever it raises
 
     before = [(number, signal.signal(number, ring)) for number in (signal.SIGALRM, signal.SIGPROF)]
     signal.setitimer(signal.ITIMER_PROF, cpu_s)

@@ -3,7 +3,7 @@
 ``launch up``, ``up -d``, ``up --resume``, ``down`` and ``status --watch`` run unchanged, and so do the verbs that they
 run on hosts. In the place of SSH there is a connection of the simulated network for each program.
 
-baton      threads of which one runs at a time, and only while the world lets it
+baton      strands, the threads of programs: one runs at a time, and only while the world lets it
 programs   a process with threads, signals, files and an end
 threads    pools, events and results
 streams    connections and pipes with methods that block

@@ -1,21 +1,21 @@
-"""Blocking code in the simulated world: threads of which one runs at a time, and only while the world lets it.
+"""Blocking code in the simulated world: strands of which one runs at a time, and only while the world lets it.
 
-A strand is a thread of a simulated program. It runs until it blocks: then it is parked with the time or the condition
-that it waits for, and the world goes on. So what blocking code does has one order, as the world's other events have.
+A strand is a thread of a simulated program, and in truth a greenlet. It runs until it blocks: then it is parked with
+the time or the condition that it waits for, and the world goes on. So what blocking code does has one order, as the
+world's other events have.
 """
 
 import asyncio
 import math
-import threading
 from typing import Any, Callable, List, Optional, Sequence
+
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from tests.simulation import loops
 from tests.simulation.loops import AgentLoop
 
-threading.stack_size(1 << 20)  # of threads that begin from here on: there are hundreds
 Ready = Callable[[], bool]
 _LEAST_S = 1e-9  # a shorter wait is over
-_LOOK_S = 1.0
 
 
 class Gone(BaseException):
@@ -45,16 +45,13 @@ class Strand:
     def __init__(self, program: Any, function: Callable[[], object]):
         self._program, self._function = program, function
         self._until, self._ready = -math.inf, _never
-        self._go, self._back = threading.Lock(), threading.Lock()
-        self._go.acquire()
-        self._back.acquire()
-        self._runs = self.is_over = False
+        self._looks_at = math.inf  # the time of the next look that is not by a bell
+        self._runs = self.is_over = self._is_dropped = False
         self.ended = Bell()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._greenlet: Any = greenlet(self._run)
         self.look_soon()
 
-    # -- in the world's thread
+    # -- in the world
 
     def look_soon(self) -> None:
         """Let the world look at this strand next."""
@@ -78,38 +75,52 @@ class Strand:
         if self._until < math.inf:
             when = self._program.loop.clock.when(self._until)
             if when > self._program.agenda.now + _LEAST_S:
-                self._program.agenda.add(when, self.look)
+                self._look_at(when)
+
+    def _look_at(self, when: float) -> None:
+        """Let the world look at that time, unless it looks earlier: that look finds when to look again."""
+        if when < self._looks_at:
+            self._looks_at = when
+            self._program.agenda.add(when, self._look_in_time, when)
+
+    def _look_in_time(self, when: float) -> None:
+        if when == self._looks_at:  # else an earlier look took its place
+            self._looks_at = math.inf
+            self.look()
 
     def go_on(self) -> None:
-        """Let the thread run until it parks again, or ends."""
-        self._runs = True
-        self._go.release()
-        while not self._back.acquire(timeout=_LOOK_S):
-            pass  # the world's own thread takes a signal only then: ``verdict`` ends a thread that never parks
-        self._runs = False
+        """Let the strand run until it parks again, or ends."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self._program.loop)
+        self._runs, self._greenlet.parent = True, getcurrent()
+        try:
+            self._greenlet.switch()
+        finally:
+            self._runs = False
+            asyncio._set_running_loop(before)
 
-    # -- in its own thread
+    # -- in the strand
 
     def park(self, until: float, ready: Ready, bells: Sequence[Bell] = ()) -> None:
         """Wait until a time of the program's clock, or until something is ready. Raises Gone."""
-        if self._program.is_over:
+        if self._program.is_over or self._is_dropped:
             raise Gone
         self._until, self._ready = until, ready
         if until < math.inf:
-            self._program.agenda.add(self._program.loop.clock.when(until), self.look)
+            self._look_at(self._program.loop.clock.when(until))
         for bell in bells:
             bell.waiting.append(self)
-        self._back.release()
-        self._go.acquire()
+        try:
+            self._greenlet.parent.switch()
+        except GreenletExit:  # nobody has this strand any more: its world is over
+            self._is_dropped = True
         for bell in bells:
             bell.waiting.remove(self)
-        if self._program.is_over:
+        if self._program.is_over or self._is_dropped:
             raise Gone
 
     def _run(self) -> None:
-        self._go.acquire()
-        asyncio._set_running_loop(self._program.loop)
-        here.strand = self
+        self._greenlet.strand = self
         try:
             if not self._program.is_over:
                 self._function()
@@ -122,19 +133,21 @@ class Strand:
         finally:
             self.is_over = True
             self.ended.ring()
-            self._back.release()
 
 
 def _never() -> bool:
     return False
 
 
-here = threading.local()
+def present() -> Optional[Strand]:
+    """Return the strand that runs now; None in an agent, and in the world itself."""
+    strand: Optional[Strand] = getattr(getcurrent(), "strand", None)
+    return strand
 
 
 def wait(seconds: float, ready: Ready = _never, *bells: Bell) -> bool:
-    """Let the present thread wait for so long at most; return whether what it waits for is ready."""
-    strand, loop = here.strand, asyncio.get_event_loop()
+    """Let the present strand wait for so long at most; return whether what it waits for is ready."""
+    strand, loop = getcurrent().strand, asyncio.get_event_loop()
     least_s = 2 * _LEAST_S if seconds > 0 else 0.0  # who waits for the rest again and again must get on
     until = loop.time() + max(least_s, seconds)
     while not ready() and loop.time() < until - _LEAST_S:

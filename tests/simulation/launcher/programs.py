@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
 from launch.output import GOES_ON, Output
-from tests.simulation.launcher.baton import Spot, Strand, here, wait
+from tests.simulation.launcher.baton import Spot, Strand, present, wait
 
 
 class Program:
@@ -56,7 +56,7 @@ class Program:
 
     def show(self, line: str) -> None:
         """Write a line to stdout, by way of the product's ``Output``; a handler of a signal has no thread here."""
-        if getattr(here, "strand", None) is None:
+        if present() is None:
             with suppress(OSError):
                 self.print(1, line)
         elif line.strip():
@@ -185,6 +185,6 @@ def kill(pid: int, number: int) -> None:
     program = me()
     assert pid == program.pid, f"{program.name} signals {pid}"
     program.take(number)
-    is_in_a_thread = hasattr(here, "strand")  # else a handler of a signal has called, which ends at once
+    is_in_a_thread = present() is not None  # else a handler of a signal has called, which ends at once
     if is_in_a_thread and (program.is_stopped or program.is_over):
         wait(1e-3)

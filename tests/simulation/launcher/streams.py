@@ -61,7 +61,7 @@ class Stream:
 
     def wait(self, seconds: float) -> bool:
         """Wait until there is something to read."""
-        return wait(seconds, lambda: self.is_readable, self.bell)
+        return self.is_readable or wait(seconds, lambda: self.is_readable, self.bell)
 
     def read(self, size: int) -> bytes:
         """Return bytes that are there, b"" at the end. Raises the error that has ended the connection."""
