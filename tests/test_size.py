@@ -6,10 +6,10 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 496_600,
+    "AST nodes": 496_353,
     "files": 519,
     "modules of 30 lines or fewer": 1,
-    "modules with one importer": 117,
+    "modules with one importer": 116,
     "class names used twice": 0,
     "file names used twice": 14,
     "calls with more than 6 arguments by position": 3,

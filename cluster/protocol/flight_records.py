@@ -104,10 +104,10 @@ class FlightRecords(NamedTuple):
     earlier: int = 0
 
 
-def boot_number(file: Path = _BOOT) -> int:
+def boot_number() -> int:
     """Return a 32-bit number that identifies this boot of the host; 0 if the kernel reports no boot."""
     try:
-        return zlib.crc32(file.read_bytes())
+        return zlib.crc32(_BOOT.read_bytes())
     except OSError:
         return 0
 
@@ -119,11 +119,11 @@ class Packer:
     few objects as possible.
     """
 
-    def __init__(self, attempt: int, boot: Optional[int] = None):
+    def __init__(self, attempt: int):
         self.data = bytearray(SLOT)
         self._fields = memoryview(self.data)[: _FIELDS.size]
         self._attempt = min(attempt, _MOST_ATTEMPTS)
-        self._boot = boot_number() if boot is None else boot
+        self._boot = boot_number()
 
     def __call__(
         self,

@@ -200,7 +200,7 @@ def _queue_of_the_end(task: Task) -> Any:
 class Shutdown:
     """The queues for the end of a run, in the graph of a worker; ``lent`` are workers that only serve this one."""
 
-    def __init__(self, task: Task, lent: Sequence[Task] = ()):
+    def __init__(self, task: Task, lent: Sequence[Task]):
         self._others = task.num_workers - 1
         with tf.device(ps_device(0)):
             left = tf.FIFOQueue(-1, tf.int32, shapes=(), shared_name="left")

@@ -41,11 +41,3 @@ def test_a_slow_worker_is_not_waited_for_and_costs_the_others_no_gradient(tmp_pa
         assert run.dropped[index] <= 1  # in the step in which it joined
     assert run.given[slow] < STEPS / 2 + alone
     assert run.given[slow] - 1 - alone <= run.dropped[slow] <= run.given[slow]
-
-
-def test_without_backup_workers_no_gradient_is_ever_late(tmp_path: Path) -> None:
-    with Cluster(tmp_path, "tests.support.training.jobs.uneven", workers=2) as cluster:
-        cluster.start_all({"steps": 5, "batch_size": 2}, {"pause_s": [0.0, 0.05]})
-        cluster.finish()
-        told = [cluster.progress("worker", index) for index in range(2)]
-    assert [progress.dropped_gradients for progress in told if progress] == [0, 0]

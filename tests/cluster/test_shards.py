@@ -56,7 +56,11 @@ def test_killed_workers_a_killed_chief_and_a_killed_ps_lose_and_repeat_no_exampl
             cluster.kill(role, index)
             cluster.start(role, index, train, args)
         outcome = cluster.finish()
+        joined = [int(step) for step in re.findall(r"^joined at step (\d+)", cluster.log("worker", 0), re.MULTILINE)]
+        progress = cluster.progress("worker", 0)
     check_ledger(outcome, epochs=2)
+    assert joined[0] == 0 and len(joined) == 3 and min(joined[1:]) > 0  # the second chief joined twice
+    assert progress is not None and (progress.joins, progress.joined_step) == (2, joined[2])
 
 
 def test_a_run_goes_on_in_the_middle_of_the_data_with_other_workers_and_servers(tmp_path: Path) -> None:
@@ -82,7 +86,8 @@ def excess(outcome: Outcome, epochs: int) -> float:
     return float((counts - epochs).sum())
 
 
-@pytest.mark.parametrize("kind", few(["lines", "embedding"], ["embedding"]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["lines", "embedding"])
 def test_asynchronous_workers_train_every_example_once_and_each_batch_as_a_mean(kind: str, tmp_path: Path) -> None:
     train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path, kind=kind, shuffle=20, pause_ms=5)
     with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:

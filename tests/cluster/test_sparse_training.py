@@ -42,12 +42,6 @@ def assert_same(checkpoint: Any, expected: Dict[str, Any]) -> None:
         np.testing.assert_allclose(reader.get_tensor(name), value, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def test_a_table_in_slices_is_trained_by_several_workers_as_by_one_process(tmp_path: Path) -> None:
-    with Cluster(tmp_path, JOB, ps=2) as cluster:
-        cluster.start_all(TRAIN, {"optimizer": "momentum", "steps": STEPS})
-        assert_same(cluster.finish().checkpoint, one_process("momentum"))
-
-
 def test_a_run_goes_on_with_its_optimizers_slots_from_a_checkpoint_of_other_servers_other_workers_or_another_mode(
     tmp_path: Path,
 ) -> None:

@@ -14,7 +14,6 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens
 from cluster.task import Task
 from cluster.variables.partition_count import CountNote
-from tests.support.training.alone import train_alone
 from tests.support.training.jobs import table
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually, let_pass
@@ -48,18 +47,6 @@ def saved(outcome: Outcome) -> Dict[str, Any]:
     return {name: reader.get_tensor(name) for name in ("hidden", "output", "table")}
 
 
-def loss_with(variables: Dict[str, Any]) -> float:
-    """The mean loss of ten batches under these values."""
-    values = table.examples(10 * BATCH)
-    with tf.Graph().as_default(), tf.Session() as session:
-        loss = tf.reduce_mean(table.model(**{name: tf.constant(value) for name, value in values.items()}))
-        feed = {variable: variables[variable.op.name] for variable in tf.trainable_variables()}
-        session.run(tf.global_variables_initializer())
-        for variable, value in feed.items():
-            variable.load(value, session)
-        return float(session.run(loss))
-
-
 def assert_same(outcome: Outcome, expected: Dict[str, Any]) -> None:
     found = saved(outcome)
     assert sorted(found) == sorted(expected)
@@ -87,6 +74,8 @@ def test_no_step_is_taken_without_a_late_worker_and_training_ends_exactly_at_its
         assert outcome.step == outcome.checkpoint_step == STEPS
         assert_same(outcome, one_process("adam", whole_batches()))
         assert_one_gradient_each(cluster, STEPS)
+        told = [cluster.progress("worker", index) for index in range(WORKERS)]
+        assert [progress.dropped_gradients for progress in told if progress] == [0] * WORKERS
 
 
 def test_a_worker_that_is_not_scheduled_for_a_while_still_gives_its_gradient_to_every_step(tmp_path: Path) -> None:
@@ -113,20 +102,6 @@ def test_the_aggregated_gradient_is_clipped_not_each_workers(tmp_path: Path) -> 
     assert moved < np.sqrt(sum(np.sum((unclipped[name] - before[name]) ** 2) for name in before))
 
 
-def test_asynchronous_training_ends_and_learns(tmp_path: Path) -> None:
-    with Cluster(tmp_path, JOB, ps=2) as cluster:
-        cluster.start_all({**TRAIN, "mode": "async", "steps": 400}, ENDLESS)
-        outcome = cluster.finish()
-        assert outcome.step is not None and 400 <= outcome.step <= 400 + WORKERS - 1
-        assert loss_with(saved(outcome)) < 0.5 * loss_with(one_process("sgd", []))
-
-
-def test_with_a_backup_worker_a_run_ends_at_its_last_step(tmp_path: Path) -> None:
-    with Cluster(tmp_path, JOB, workers=3) as cluster:
-        cluster.start_all({**TRAIN, "steps": 100, "towers": 1, "backup_workers": 1}, ENDLESS)
-        assert cluster.finish().step == 100
-
-
 def test_a_second_run_goes_on_from_the_checkpoint_with_its_optimizers_slots(tmp_path: Path) -> None:
     train = {**TRAIN, "checkpoint": {"dir": str(tmp_path / "kept")}}
     for run, steps in [("first", STEPS // 2), ("second", STEPS)]:
@@ -141,7 +116,7 @@ def test_a_second_run_goes_on_from_the_checkpoint_with_its_optimizers_slots(tmp_
 
 
 def test_a_killed_worker_and_a_killed_chief_join_again_and_no_step_is_lost(tmp_path: Path) -> None:
-    train, args = {**TRAIN, "steps": 200}, {**ENDLESS, "slow_s": 0.02}
+    train, args = {**TRAIN, "steps": 100}, {**ENDLESS, "slow_s": 0.02}
     with Cluster(tmp_path, JOB) as cluster:
         cluster.start_all(train, args)
         for index in (1, 0):
@@ -149,31 +124,16 @@ def test_a_killed_worker_and_a_killed_chief_join_again_and_no_step_is_lost(tmp_p
             cluster.kill("worker", index)
             cluster.start("worker", index, train, args)
             eventually("steps after it joined again", lambda seen=reached: cluster.step() > seen + 5)  # type: ignore[misc]
-        assert cluster.finish().step == 200
+        assert cluster.finish().step == 100
         joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
         assert joined[0] == 0 and len(joined) == 2 and joined[1] > 5
-        assert_one_gradient_each(cluster, 200)
-
-
-def test_after_a_killed_parameter_server_training_goes_on_from_the_newest_checkpoint(tmp_path: Path) -> None:
-    train: Dict[str, Any] = {**TRAIN, "steps": 80, "checkpoint": {"every_s": 0.1}}
-    args = {**ENDLESS, "slow_s": 0.02}
-    with Cluster(tmp_path, JOB, ps=2) as cluster:
-        cluster.start_all(train, args)
-        eventually("a checkpoint", lambda: (cluster.progress("worker", 0) or Outcome(True)).checkpoint_step)
-        cluster.kill("ps", 1)
-        cluster.start("ps", 1, train)
-        assert cluster.finish().step == 80
-        joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
-        assert len(joined) == 2 and joined[1] > 0
-        progress = cluster.progress("worker", 0)
-        assert progress is not None and (progress.joins, progress.joined_step) == (2, joined[1])
+        assert_one_gradient_each(cluster, 100)
 
 
 def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and_slices_chosen_again(
     tmp_path: Path,
 ) -> None:
-    train: Dict[str, Any] = {"steps": 200, "batch_size": 1, "checkpoint": {"every_s": 0.1}}
+    train: Dict[str, Any] = {"steps": 100, "batch_size": 1, "checkpoint": {"every_s": 0.1}}
     args = {"shapes": [[800, 250]]}  # 800 kB
     with Cluster(tmp_path, "tests.benchmarks.speed.job") as cluster:
         cluster.start_all(train, args)
@@ -185,7 +145,7 @@ def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and
         cluster.start("ps", 0, train)
         leave_note(Task("ps", 0, cluster.addresses), other)
         cluster.start("worker", 0, train, args)
-        assert cluster.finish().step == 200
+        assert cluster.finish().step == 100
         assert chosen and f"in {other} slices each" in cluster.log("worker", 0)
         assert "worker:1: building the graph again, because the chief chose other slices" in cluster.log("worker", 1)
 
@@ -220,13 +180,6 @@ def test_gradients_that_are_not_finite_can_be_ignored_and_are_counted(tmp_path: 
             progress = cluster.progress("worker", index)
             assert progress is not None and progress.ignored_gradients == 1
             assert "ignored 1 gradients that were not finite" in cluster.log("worker", index)
-
-
-def test_a_dataset_that_ends_is_the_jobs_mistake(tmp_path: Path) -> None:
-    outcome = train_alone(table, tmp_path, {"examples": 3 * BATCH // WORKERS}, **TRAIN)
-    line = table.inputs.__code__.co_firstlineno
-    assert not outcome.succeeded and not outcome.retry
-    assert f"{table.__file__}:{line}: the dataset of inputs ended after step 3" in str(outcome.cause)
 
 
 def test_a_checkpoint_folder_that_cannot_be_written_fails_the_run_only_at_its_end(tmp_path: Path) -> None:

@@ -39,9 +39,14 @@ OWN = "def model(x):\n    w = tf.Variable(1.0, name=f'w{len(tf.global_variables(
             4,
             "model returned a loss without variables; expected one that",
         ),
-        ([INPUTS, OPTIMIZER, "def model(x):\n    return tf.reduce_mean(x)"], 4, "model returned"),
+        ([INPUTS, OPTIMIZER, "def model(x):\n    return tf.reduce_mean(x)"], 4, "expected one loss per example"),
         ([OPTIMIZER, MODEL, INPUTS.replace(".repeat()", "")], 4, "the dataset of inputs ended after step 1"),
-        ([OPTIMIZER, MODEL, INPUTS.replace("[4]", "[5]")], 4, "inputs returned batches of [5] as 'x'"),
+        ([OPTIMIZER, MODEL, "def inputs(task, args): return 3"], 4, "inputs returned 3; expected a tf.data.Dataset"),
+        (
+            [OPTIMIZER, MODEL, INPUTS.replace("[4]", "[5]")],
+            4,
+            "inputs returned batches of [5] as 'x'; expected batches of task.batch_size = 4",
+        ),
         ([INPUTS, OPTIMIZER, OWN], 5, "NotShared: tower 1 made variables of its own (w2)"),
         (
             [OPTIMIZER, MODEL, SEVEN],
@@ -54,6 +59,8 @@ OWN = "def model(x):\n    w = tf.Variable(1.0, name=f'w{len(tf.global_variables(
             "inputs returned a dataset of tuples of 2; expected a dataset of {name: tensor}; name its parts:"
             ' data.map(lambda x, label: {"x": x, "label": label})',
         ),
+        ([INPUTS, MODEL, "def optimizer(args): return 'adam'"], 4, "expected a tf.train.Optimizer"),
+        ([INPUTS, OPTIMIZER, MODEL, "def evaluate(task, args):\n    return 1 / 0"], 6, "ZeroDivisionError"),
         (
             [INPUTS, MODEL, "def optimizer(args): return tf.keras.optimizers.RMSprop(0.1)"],
             4,

@@ -69,7 +69,7 @@ def of_ragged(ids: Any, weights: Any = None) -> Bags:
     return Bags(ids.flat_values, ids.value_rowids(), ids.nrows(), given)
 
 
-def of_last_axis(ids: Any, weights: Any = None) -> Bags:
+def of_last_axis(ids: Any, weights: Any) -> Bags:
     """Return the bags of dense ids [..., m], of which each has ``m``."""
     shape = tf.shape(ids, out_type=tf.int64)
     example = tf.range(tf.size(ids, out_type=tf.int64)) // tf.maximum(shape[-1], 1)
@@ -101,7 +101,7 @@ class RowFinder:
       padding: an id without a row, or None for none.
     """
 
-    def __init__(self, table: Table, find: Callable[[Any], Any], padding: Any = None):
+    def __init__(self, table: Table, find: Callable[[Any], Any], padding: Any):
         self._table, self._find, self._padding = table, find, padding
 
     def rows(self, ids: Any, combiner: Optional[str], weights: Any) -> Any:

@@ -225,7 +225,7 @@ def _key(state: Any) -> Any:
     return folder, tuple((each.results, tuple(order[at] for at in each[2:5]), each.end) for each in chiefs)
 
 
-def with_note(text: str, is_full: bool = False) -> Folder:
+def with_note(text: str, is_full: bool) -> Folder:
     """Return a folder in which a note is."""
     return Folder(((OWNER, 0),), (text,), is_full)
 

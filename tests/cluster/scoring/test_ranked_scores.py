@@ -20,8 +20,8 @@ def by_pairs(label: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
     return float(((differences > 0) + 0.5 * (differences == 0)).ravel() @ weights.ravel() / weights.sum())
 
 
-def area_of(parts: Dict[str, Any], slices: Any = None, which: Any = ALL, batch: int = 64) -> Area:
-    return ranked(parts, slices, batch).area(which)
+def area_of(parts: Dict[str, Any], slices: Any = None, which: Any = ALL) -> Area:
+    return ranked(parts, slices).area(which)
 
 
 def ranked(parts: Dict[str, Any], slices: Any = None, batch: int = 64) -> RankedScores:

@@ -6,18 +6,22 @@ from typing import Any, Dict, List, NamedTuple
 import numpy as np
 import pytest
 
+from cluster.checkpoints.finished_files import Noticeboard
 from cluster.errors import CheckpointError, JobError
 from cluster.job import Job
 from cluster.protocol.outcome import Outcome
+from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.serving.evaluator import EvaluationGraph
 from cluster.serving.saved_model import export
-from cluster.task import Task
+from cluster.task import Task, Train
 from tests.cluster.recommend.tables import plain
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
+from tests.cluster.steps.test_sync_worker import servers_of
 from tests.support.nightly import few
 from tests.support.training.jobs import served
 from tests.support.training.processes import Cluster
-from tests.support.training.serving import predicted
+from tests.support.training.serving import answers
 
 TASK = Task("worker", 0, {"ps": ["-"], "worker": ["-"]}, batch_size=4)
 WIDTHS = (4, 2)
@@ -76,15 +80,21 @@ def scores(checkpoint: str, examples: Dict[str, np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("piece_bytes", few([1 << 30, 200], [200]))
-def test_served_predictions_are_those_of_the_run(trained: Trained, tmp_path: Path, piece_bytes: int) -> None:
+def test_served_predictions_are_those_of_the_run_also_of_one_example_and_of_none(
+    trained: Trained, tmp_path: Path, piece_bytes: int
+) -> None:
     (tmp_path / "served.partial").mkdir()  # of the user
     report = export(Job.from_module(served), TASK, ARGS, trained.checkpoint, str(tmp_path / "served"), piece_bytes)
     assert {path.name for path in tmp_path.iterdir()} == {"served", "served.partial"}
     examples = served.held_out()
     expected = scores(trained.checkpoint, examples)
     assert np.mean(expected) == pytest.approx(trained.outcome.metrics["score"], rel=1e-5)
+    one, none = ({name: each[:size] for name, each in examples.items()} for size in (1, 0))
     for way in ("session", "eager"):
-        found = predicted(tmp_path / "served", way, fed(examples))["score"]
+        whole, *small = answers(tmp_path / "served", way, [fed(examples), fed(one), fed(none)])
+        for each, part in zip(small, (one, none)):
+            np.testing.assert_allclose(each["score"][:, 0], scores(trained.checkpoint, part), atol=1e-6)
+        found = whole["score"]
         np.testing.assert_allclose(found, np.stack([expected] * 2, 1), atol=1e-6)
         assert np.mean(found) == pytest.approx(trained.outcome.metrics["score"], rel=1e-6)
     assert "y" not in report["inputs"] and report["inputs"]["user"] == {"dtype": "int64", "shape": [None]}
@@ -93,12 +103,15 @@ def test_served_predictions_are_those_of_the_run(trained: Trained, tmp_path: Pat
     assert report["tables"] == {name: len(each) for name, each in rows.items()}
 
 
-def test_one_example_and_none_are_served(trained: Trained, tmp_path: Path) -> None:
-    export(Job.from_module(served), TASK, ARGS, trained.checkpoint, str(tmp_path / "served"))
-    for size in (1, 0):
-        examples = {name: each[:size] for name, each in served.held_out().items()}
-        found = predicted(tmp_path / "served", "session", fed(examples))["score"]
-        np.testing.assert_allclose(found[:, 0], scores(trained.checkpoint, examples), atol=1e-6)
+def test_an_evaluator_measures_what_the_chief_has_found(trained: Trained) -> None:
+    """Held-out examples have ids with a row and ids without one; two servers held the rows."""
+    (target,) = servers_of([("worker", 1)])
+    job, task = Job.from_module(served), Task("evaluator", 0, {"worker": [target[len("grpc://") :]]})
+    follower = EvaluationGraph(job, task, Train(), ARGS)
+    with tf.Graph().as_default(), tf.Session(target) as session:
+        Noticeboard(worker_device("worker", 0)).show(session, trained.checkpoint)
+    assert follower.measure_next() and follower.step == 6
+    assert follower.metrics == pytest.approx(trained.outcome.metrics, rel=1e-6)
 
 
 def refused(tmp_path: Path, checkpoint: str, **functions: Any) -> str:

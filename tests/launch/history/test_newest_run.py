@@ -13,12 +13,12 @@ AHEAD = "r-20991231-235959"  # as a launcher names it whose clock is ahead
 EAST, WEST = "Pacific/Kiritimati", "Pacific/Pago_Pago"  # of the same moment their clocks tell two dates
 
 
-def ended_run(launch: Launcher, name: str = AHEAD) -> RunFolder:
+def ended_run(launch: Launcher) -> RunFolder:
     """What a run that has failed leaves, from before runs were numbered."""
-    folder = RunFolder(launch.workdir, name, "localhost")
+    folder = RunFolder(launch.workdir, AHEAD, "localhost")
     folder.create()
-    folder.write("plan.json", {"name": "r", "run": name, "host": "localhost", "tasks": []})
-    folder.write("status.json", {"run": name, "name": "r", "state": "failed", "cause": "of old", "tasks": []})
+    folder.write("plan.json", {"name": "r", "run": AHEAD, "host": "localhost", "tasks": []})
+    folder.write("status.json", {"run": AHEAD, "name": "r", "state": "failed", "cause": "of old", "tasks": []})
     return folder
 
 

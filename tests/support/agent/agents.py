@@ -168,8 +168,3 @@ def _task(text: str, port: int) -> TaskSpec:
 def wait_for(path: Path) -> str:
     """A file's text, once there is one."""
     return str(eventually(f"a text in {path}", lambda: path.exists() and path.read_text()))
-
-
-def pid_in(path: Path) -> Optional[int]:
-    """The pid that a script wrote into a file."""
-    return int(wait_for(path))

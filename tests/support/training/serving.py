@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict
+from typing import Dict, List
 
 import numpy as np
 
@@ -12,35 +12,44 @@ SERVER = """
 import sys
 import numpy as np
 import tensorflow.compat.v1 as tf
-way, folder, fed, found = sys.argv[1:]
-inputs = dict(np.load(fed))
+way, folder, *requests = sys.argv[1:]
+
+
+def in_session(inputs):
+    feed = {signature.inputs[name].name: value for name, value in inputs.items()}
+    return session.run({name: each.name for name, each in signature.outputs.items()}, feed)
+
+
+def eagerly(inputs):
+    outputs = signature(**{name: tf.constant(value) for name, value in inputs.items()})
+    return {name: each.numpy() for name, each in outputs.items()}
+
+
 if way == "session":
-    with tf.Graph().as_default(), tf.Session() as session:
-        signature = tf.saved_model.load(session, ["serve"], folder).signature_def["serving_default"]
-        feed = {signature.inputs[name].name: value for name, value in inputs.items()}
-        outputs = session.run({name: each.name for name, each in signature.outputs.items()}, feed)
+    session, answer = tf.Session(), in_session
+    signature = tf.saved_model.load(session, ["serve"], folder).signature_def["serving_default"]
 else:
     tf.enable_v2_behavior()
-    predict = tf.saved_model.load_v2(folder).signatures["serving_default"]
-    outputs = {name: each.numpy() for name, each in predict(**{n: tf.constant(v) for n, v in inputs.items()}).items()}
-np.savez(found, **outputs)
+    signature, answer = tf.saved_model.load_v2(folder).signatures["serving_default"], eagerly
+for request in requests:
+    np.savez(request, **answer(dict(np.load(request))))
 assert not {"cluster", "launch", "jobs"} & set(sys.modules)
 """
 
 
 def predicted(folder: Path, way: str, inputs: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
     """Return what a server of the SavedModel answers; each way is one to load it."""
-    np.savez(str(folder.parent / "fed.npz"), **inputs)
+    return answers(folder, way, [inputs])[0]
+
+
+def answers(folder: Path, way: str, requests: List[Dict[str, np.ndarray]]) -> List[Dict[str, np.ndarray]]:
+    """Return what one server answers to several requests."""
     program = folder.parent / "server.py"
     program.write_text(SERVER)
-    argv = [
-        sys.executable,
-        str(program),
-        way,
-        str(folder),
-        str(folder.parent / "fed.npz"),
-        str(folder.parent / "found"),
-    ]
+    paths = [str(folder.parent / f"request{number}.npz") for number in range(len(requests))]
+    for path, inputs in zip(paths, requests):
+        np.savez(path, **inputs)
+    argv = [sys.executable, str(program), way, str(folder), *paths]
     ran = subprocess.run(argv, cwd=str(folder.parent), env={"PATH": ""}, stderr=subprocess.PIPE, timeout=120)
     assert ran.returncode == 0, ran.stderr.decode()[-3000:]
-    return dict(np.load(str(folder.parent / "found.npz")))
+    return [dict(np.load(path)) for path in paths]
