@@ -56,8 +56,8 @@ def unused_for(*, steps: Optional[int] = None, hours: Optional[float] = None) ->
     """Return the rule by which an id loses its row after more than so many steps, or hours, without the id.
 
     An id that a later step looks up again counts as a new id. After ``hours`` a row goes within another sixteenth of
-    the time. If more than a sixteenth passes between two steps, an eighth counts at most: neither a pause of the
-    training nor a wrong clock removes all rows.
+    the time. A pause of more than a quarter of the time may count as a sixteenth: neither a pause of the training nor
+    a wrong clock removes all rows.
 
     Args:
       steps: the number of training steps.

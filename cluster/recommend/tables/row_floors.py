@@ -14,6 +14,7 @@ from cluster.runtime.tf_compat import tf
 
 _PART = 16  # of a bound goes at once
 TICKS = 16  # in a table's limit of time
+_PAUSE = 5  # ticks that are due together, of which one counts
 
 
 class RowBound:
@@ -82,7 +83,8 @@ class RowAges:
 
     Sixteen *ticks* are a table's limit, and a table has the number of the update at each of its last sixteen ticks. At
     a tick its floor becomes the oldest of these. So a row goes after its limit, within another sixteenth. Only this
-    server's clock counts. A pause of the training, or a jump of the clock, counts as two ticks at most.
+    server's clock counts. An update makes one tick: after a pause, several updates make those that are due. Once five
+    are due together, one counts, as after a long pause or a jump of the clock.
 
     Args:
       name: the name of the store.
@@ -113,8 +115,9 @@ class RowAges:
         For these tables, a tick is noted.
         """
         ticks, ticked, time = copied(self._ticks), copied(self._ticked), now()
-        next_due = ticked + self.seconds / TICKS
-        is_late = (time < next_due) | (time >= next_due + self.seconds / TICKS)
+        tick = self.seconds / TICKS
+        next_due = ticked + tick
+        is_late = (time < next_due) | (time >= ticked + _PAUSE * tick)
         at = tf.where(is_late, time + tf.zeros_like(ticked), next_due)
         shifted = tf.concat([ticks[:, 1:], tf.fill([len(self.seconds), 1], update)], 1)
         with tf.control_dependencies([ticks, ticked]):

@@ -68,8 +68,26 @@ def test_a_row_goes_after_its_time_and_no_row_before(seed: int, clock: Clock) ->
         assert {table for table, _ in set(last) - set(rows)} == {0, 2}
 
 
+@pytest.mark.parametrize("pause_hours", [1.0, 2.5, 3.9])
+def test_the_time_between_two_files_of_a_log_counts(pause_hours: float, clock: Clock) -> None:
+    limit, step_s = 16 * HOUR, 10.0
+    with tf.Graph().as_default():
+        server = Server([embedding.table("users", WIDTH, expire=embedding.unused_for(hours=16))])
+        train(server, [(0, 1)])
+        used = clock.time
+        while clock.time - used < 2 * limit:
+            clock.time += pause_hours * HOUR
+            for _ in range(8):
+                clock.time += step_s
+                train(server, [(0, 0)])
+            if clock.time - used <= limit:
+                assert (0, 1) in server.rows()
+            if clock.time - used > limit * 17 / 16 + 8 * step_s:
+                assert (0, 1) not in server.rows()
+
+
 @pytest.mark.parametrize("jump", [100.0, -100.0])
-def test_a_pause_or_a_jump_of_the_clock_counts_as_an_eighth_at_most(jump: float, clock: Clock) -> None:
+def test_a_pause_or_a_jump_of_the_clock_counts_as_a_sixteenth(jump: float, clock: Clock) -> None:
     with tf.Graph().as_default():
         server = Server([embedding.table("users", WIDTH, expire=embedding.unused_for(hours=16))])
         train(server, [(0, 1)])
