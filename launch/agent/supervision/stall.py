@@ -95,14 +95,15 @@ class Stalls:
         joined = self._joined(task, progress)
         last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
         if is_old and last is not None:  # from before the pause, but after a return: the next one is another return
-            self._joins[task] = progress.get("joins")
             self._shared[task] = min(self._shared.get(task, 0) + 1, self._fall.number)
-        stands = examples == counted  # and where it has gone back, its next step shows what that has lost
-        self._reports[task] = (before if stands and last is not None and not is_old else step, examples)
+        stands = examples == counted
+        if stands and last is not None and not is_old:  # its next step shows what its return has lost
+            self._reports[task] = (before, examples)
+        else:  # the step is from after the join, so that join shows no return from this step
+            self._reports[task], self._joins[task] = (step, examples), progress.get("joins")
         if is_old or stands or (last is None and self._is_late(task, step, now)):  # training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
-        self._joins[task] = progress.get("joins")
         if last is not None:
             self._go_back(task, last, *_begun(step, progress, chief), now, chief)
         else:

@@ -191,3 +191,34 @@ def test_steps_up_to_a_checkpoint_that_the_chief_passes_over_count_once() -> Non
         stalls.restart_examples("worker:2")
         stalls.record("worker:2", back, 8.0)
         assert stalls.steps_lost == 75 - 50
+
+
+def test_a_worker_that_is_back_and_reports_beyond_the_newest_return_before_others_has_lost_nothing() -> None:
+    """It was away for two returns, and its first step seemed to be from before: a simulated history lost 23 for 12."""
+    stalls = Stalls()
+    stalls.record("worker:1", {"step": 1, "examples": 1, "joins": 1, "joined_step": 0}, 1.0)
+    for now, joins, joined, step in [(5.0, 1, 0, 26), (23.0, 2, 25, 26), (27.0, 2, 25, 36), (35.0, 3, 25, 26)]:
+        progress = {"step": step, "examples": now, "joins": joins, "joined_step": joined}
+        stalls.record("worker:0", progress, now, chief=True)
+    for task, now, step in [("worker:1", 43.1, 37), ("worker:0", 43.2, 37), ("worker:1", 44.8, 41)]:
+        if now < 44.0:
+            stalls.restart_examples(task)
+        progress = {"step": step, "examples": step - 36, "joins": 1, "joined_step": 36}
+        stalls.record(task, progress, now, chief=task == "worker:0")
+    assert stalls.steps_lost == (26 - 25) + (36 - 25) and not stalls.is_from_before("worker:1")
+
+
+def test_a_worker_that_joins_once_others_have_taken_the_lost_steps_again_has_lost_nothing() -> None:
+    """Steps take a millisecond, and the chief's next report is still to come; with a ps alone, its process lives on."""
+    for restarts in (True, False):
+        stalls = Stalls()
+        for task in ("worker:0", "worker:1"):
+            progress = {"step": 125, "examples": 125, "joins": 1, "joined_step": 0}
+            stalls.record(task, progress, 1.0, chief=task == "worker:0")
+        for task, now, joined, step in [("worker:0", 9.0, 100, 101), ("worker:1", 9.5, 524, 525)]:
+            if restarts:
+                stalls.restart_examples(task)
+            progress = {"step": step, "examples": step, "joins": 1 if restarts else 2, "joined_step": joined}
+            stalls.record(task, progress, now, chief=task == "worker:0")
+        stalls.record("worker:1", {**progress, "step": 1525, "examples": 1525}, 10.5)
+        assert stalls.steps_lost == 125 - 100

@@ -1,0 +1,15 @@
+"""Returns to a checkpoint that not every worker has seen."""
+
+from tests.simulation.faults import Fault
+from tests.simulation.verdict import failure
+from tests.simulation.world import World
+
+ELASTIC = 475  # whose h1 has a fast clock: its worker's report comes first
+
+
+def test_a_worker_that_was_away_for_two_returns_and_takes_the_first_newer_step_has_lost_nothing() -> None:
+    """Found by seed 3031332: that step was at the top of the second return, and seemed to be from before it."""
+    world = World(ELASTIC, [Fault(6.0, "cut", "h1", 15.0), Fault(28.4, "crash", "ps:1")], steps=50)
+    assert failure(world) is None
+    status = world.lead.folder.read_whole("status.json") or {}
+    assert status["lost_steps"] == world.training.known_lost == 19
