@@ -13,3 +13,11 @@ def test_a_worker_that_was_away_for_two_returns_and_takes_the_first_newer_step_h
     assert failure(world) is None
     status = world.lead.folder.read_whole("status.json") or {}
     assert status["lost_steps"] == world.training.known_lost == 19
+
+
+def test_a_worker_whose_agent_had_stopped_reports_a_step_from_after_a_return_and_the_next_return_counts_once() -> None:
+    world = World(
+        3033224,
+        [Fault(20.0, "stopped", "h1", 10.0), Fault(20.0, "keeper", "h2", 0.0), Fault(20.0, "stopped", "h2", 30.0)],
+    )
+    assert failure(world) is None

@@ -96,6 +96,8 @@ class Stalls:
         last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
         if is_old and last is not None:  # from before the pause, but after a return: the next one is another return
             self._shared[task] = min(self._shared.get(task, 0) + 1, self._fall.number)
+        elif is_old:
+            self._shared[task] = self._passed(task, step)
         stands = examples == counted
         if stands and last is not None and not is_old:  # its next step shows what its return has lost
             self._reports[task] = (before, examples)

@@ -222,3 +222,20 @@ def test_a_worker_that_joins_once_others_have_taken_the_lost_steps_again_has_los
             stalls.record(task, progress, now, chief=task == "worker:0")
         stalls.record("worker:1", {**progress, "step": 1525, "examples": 1525}, 10.5)
         assert stalls.steps_lost == 125 - 100
+
+
+def test_a_report_of_before_a_pause_that_is_beyond_a_return_is_from_after_it() -> None:
+    """Its agent had stopped, and knew no step that this return lost: a simulated history lost 61 steps for 24."""
+    stalls = Stalls()
+    for now, joins, joined, step in [(5.0, 1, 0, 56), (33.0, 2, 50, 51), (48.0, 2, 50, 90)]:
+        progress = {"step": step, "examples": now, "joins": joins, "joined_step": joined}
+        stalls.record("worker:0", progress, now, chief=True)
+        if joins == 1:
+            stalls.record("worker:2", {**progress, "step": 35}, now)
+    late = {"step": 93, "examples": 100, "joins": 2, "joined_step": 50}
+    stalls.record("worker:2", late, 52.0, is_old=True)
+    for task in ("worker:2", "worker:0"):
+        stalls.restart_examples(task)
+        progress = {"step": 76, "examples": 1, "joins": 1, "joined_step": 75}
+        stalls.record(task, progress, 56.0, chief=task == "worker:0")
+    assert stalls.steps_lost == (56 - 50) + (93 - 75)
