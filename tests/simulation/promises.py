@@ -1,7 +1,7 @@
 """What must hold after every event of a history, whatever happens."""
 
 import math
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.service.lead import FIRST_WORD_S
@@ -120,9 +120,12 @@ class Promises:
         self._attempts_are_counted(process)
 
     def _attempts_are_counted(self, process: Any) -> None:
-        """I5: no two processes have one attempt, unless a disk was full, or a power cut has taken their numbers."""
+        """I5: no two processes have one attempt, unless a disk was full, or a power cut has taken their numbers.
+
+        A lead that was suspended may start tasks of its own run until it has looked at its clocks, beside a successor.
+        """
         others = [each for each in self._world.training.processes if each is not process]
-        again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
+        again = [each for each in others if _attempt(each) == _attempt(process)]
         if again and not (self._world.kinds & FORGETS or self._world.operators.forget_attempts):
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
@@ -241,6 +244,11 @@ class Promises:
             agents = [host for host, each in world.machines.items() if each.life is not None]
             if living or agents:
                 raise Broken(f"I7: {bound_s:.0f} s after its end was asked for, there are {living} and agents {agents}")
+
+
+def _attempt(process: Any) -> Tuple[Optional[str], str, int]:
+    """A run, a task of it, and one of its attempts."""
+    return process.env.get("LAUNCH_RUN"), process.task, process.attempt
 
 
 def _names(processes: List[Any]) -> str:

@@ -54,10 +54,10 @@ def promise(why: Optional[str]) -> str:
 
 @contextmanager
 def _bound(cpu_s: float) -> Iterator[None]:
-    world = getcurrent()
+    began_here = getcurrent()
 
     def ring(number: int, frame: Optional[FrameType]) -> None:
-        world.throw(_Hang)  # also where a strand runs, whose code may catch whatever it raises
+        began_here.throw(_Hang)  # also where a strand runs, whose code may catch whatever it raises
 
     before = [(number, signal.signal(number, ring)) for number in (signal.SIGALRM, signal.SIGPROF)]
     signal.setitimer(signal.ITIMER_PROF, cpu_s)

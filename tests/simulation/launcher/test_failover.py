@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.faults import Fault
 from tests.simulation.launcher.test_launcher import lived, shown
 from tests.simulation.launcher.test_resumes import resumed_from
+from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 SEED = 2500003  # a run on three hosts, of which two have copies; its launcher gives up a host after a second
@@ -110,3 +111,11 @@ def test_a_launch_down_whose_first_look_breaks_on_every_host_prevents_the_succes
     world = lived(SEED, Fault(40.0, "gone", "h0"), Fault(58.0, "another down"), *breaks)
     assert successors(world) and world.lead_host == "h0" and world.operators.up.code == 1
     assert any(line.endswith("was ended here by launch down, so no run succeeds it") for line in shown(world))
+
+
+def test_a_lead_that_wakes_beside_its_successor_may_start_a_task_before_it_looks_at_its_clocks() -> None:
+    """Seed 3033462: that start has the name and the attempt of one in the successor's run."""
+    world = World(3033462, [Fault(20.0, "sleep", "h0", 30.0), Fault(43.0, "crash", "worker:0", 0.0)])
+    assert failure(world) is None
+    started = [each for each in world.training.processes if (each.task, each.attempt) == ("worker:0", 1)]
+    assert {each.host for each in started} == {"h0", "h1"}
