@@ -205,7 +205,7 @@ def _back(incident: IncidentStatus) -> str:
 
 def _lost(incident: IncidentStatus) -> List[str]:
     lost, seconds = incident.lost_steps, incident.lost_seconds
-    steps = [f"{quantity(lost, 'step')} lost"] if lost else []
-    if seconds is None:
-        return steps
-    return [*steps, f"{seconds:.1f} s until they were taken again"] if lost else ["nothing lost"]
+    if not lost:
+        return [] if seconds is None else ["nothing lost"]
+    until = [] if seconds is None else [f"{seconds:.1f} s until they were taken again"]
+    return [f"{quantity(lost, 'step')} lost", *until]

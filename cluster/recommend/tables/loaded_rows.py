@@ -80,7 +80,6 @@ class LoadedTables(SavedRows):
         self._load_updates = tf.group(*[tf.assign(store.updates, updates).op for store in self._stores])
         self._clear = tf.group(*[store.first() for store in self._stores])
         self._seconds = self._stores[0].ages.seconds
-        self._ticks, self._ages = tf.placeholder(tf.int64, [None, None]), tf.placeholder(tf.float64, [None])
         self._load_ages = self._make_load_ages() if self._seconds.any() else None
 
     def _make_load_seen(self) -> Any:
@@ -94,6 +93,7 @@ class LoadedTables(SavedRows):
 
     def _make_load_ages(self) -> Any:
         """Make the operation with which the servers go on to count the time of their rows."""
+        self._ticks, self._ages = tf.placeholder(tf.int64, [None, None]), tf.placeholder(tf.float64, [None])
         loaded = []
         for store in self._stores:
             with tf.device(store.device):

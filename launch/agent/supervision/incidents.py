@@ -157,8 +157,8 @@ class Incidents:
         cause.take_over(earlier)
         if self.blame is not None and self.blame.incident is earlier:
             self.blame = blame_root(cause, earlier)
-        if self._open.get(earlier.task or "") is earlier:
-            del self._open[earlier.task or ""]
+        if earlier.task is not None and self._open.get(earlier.task) is earlier:
+            del self._open[earlier.task]
 
     def run_time(self, now: float) -> float:
         """Return the seconds since the run began; the run begins with its first event."""
@@ -205,9 +205,10 @@ class Incidents:
 
     def go_on(self, now: float) -> None:
         """Stop waiting for a task to start after a host's incident: the host had no tasks, or they were drained."""
+        awaiting, self._awaiting_start = self._awaiting_start, []
         settle = self._await_step if self.has_progress else self._close
-        while self._awaiting_start:
-            settle(self._awaiting_start.pop(0), now)
+        for incident in awaiting:
+            settle(incident, now)
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
@@ -220,19 +221,18 @@ class Incidents:
         if trained:
             if self.stalls.went_back_to is not None:
                 self.effective.go_back(self.stalls.went_back_to)
-                for incident in self._history:
-                    if incident.open:  # the next lead knows only what is shown
-                        self._count_lost(incident, now)
+                for incident in filter(lambda each: each.open, self._history):  # the next lead knows what is shown
+                    self._count_lost(incident, now)
             self.effective.record(progress["step"], progress, plan.chief, now)
-            for incident in self._awaiting_step.values():
+            awaiting, self._awaiting_step = self._awaiting_step, {}
+            for incident in awaiting.values():
                 self._resume(incident, now)
-            self._awaiting_step.clear()
             for incident in self._returns.counted(self.stalls.advances):
                 self._count_lost(incident, now)
         if self._awaiting_newer and next(iter(self._awaiting_newer.values())).advances < self.stalls.advances:
-            for incident in self._awaiting_newer.values():
+            awaiting, self._awaiting_newer = self._awaiting_newer, {}
+            for incident in awaiting.values():
                 self._close(incident, now)
-            self._awaiting_newer.clear()
 
     def record_end(self, task: str, now: float) -> None:
         """Close the incident of a task that has succeeded without a further step."""

@@ -94,10 +94,9 @@ class Stalls:
             return False
         joined = self._joined(task, progress)
         last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
-        if is_old and last is not None:  # from before the pause, but after a return: the next one is another return
-            self._shared[task] = min(self._shared.get(task, 0) + 1, self._fall.number)
-        elif is_old:
-            self._shared[task] = self._passed(task, step)
+        if is_old:  # from before the pause; where it shows a return, the next one is another return
+            more = min(self._shared.get(task, 0) + 1, self._fall.number)
+            self._shared[task] = self._passed(task, step) if last is None else more
         stands = examples == counted
         if stands and last is not None and not is_old:  # its next step shows what its return has lost
             self._reports[task] = (before, examples)
