@@ -1,7 +1,8 @@
 """One measurement: starts the tasks of one system on fake hosts, and reads what they print.
 
 A host for each task; the coordinator of TensorFlow 2.x has one, too, and so has the one process. Times count from the
-chief's first line at or after the warm-up to that of the last step.
+chief's first line at or after the warm-up to one as many steps before the end, when every task is still there: the
+processor time of a task that has ended is in no counter.
 """
 
 import json
@@ -31,10 +32,14 @@ Key = Tuple[str, int]
 
 
 class Pace(NamedTuple):
-    """Steps in all, and how many of them are not timed."""
+    """Steps in all, and how many of them are not timed, at the beginning and at the end."""
 
     steps: int
     warm: int
+
+    @property
+    def last(self) -> int:
+        return self.steps - self.warm
 
 
 class Failed(Exception):
@@ -100,7 +105,7 @@ def rates(case: Case, first: Reading, last: Reading) -> Dict[str, float]:
 
 
 class Lines:
-    """The chief's lines that matter: the first step, the first after the warm-up, the last, and the area."""
+    """The chief's lines that matter: the first step, the first and last that are timed, and the area."""
 
     def __init__(self, pace: Pace):
         self.readings: List[Reading] = []
@@ -119,7 +124,7 @@ class Lines:
             return False
         self.first_s = self.first_s or at_s
         self.newest = (at_s, step)
-        wanted = self._pace.warm if not self.readings else self._pace.steps
+        wanted = self._pace.warm if not self.readings else self._pace.last
         return len(self.readings) < 2 and step >= wanted
 
 

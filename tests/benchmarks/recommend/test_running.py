@@ -8,19 +8,20 @@ LINES = [
     (11.0, "step 1/100 loss 0.7 5 ms/step"),
     (12.0, "step 21/100"),
     (13.0, "step 60/100"),
-    (15.0, "step 100/100"),
-    (16.0, "finished at step 100: loss 0.5, auc 0.712"),
+    (15.0, "step 81/100"),
+    (16.0, "step 100/100"),
+    (17.0, "finished at step 100: loss 0.5, auc 0.712"),
 ]
 
 
-def test_counters_are_read_at_the_first_line_after_the_warm_up_and_at_the_last_step() -> None:
+def test_counters_are_read_after_the_warm_up_and_while_every_task_is_still_there() -> None:
     lines = Lines(Pace(steps=100, warm=20))
     read = []
     for line in LINES:
         if lines.take(*line):
             read.append(lines.newest)
             lines.readings.append(Reading(*lines.newest, received=0, sent=0, used_s=0, busy=0))
-    assert read == [(12.0, 21), (15.0, 100)]
+    assert read == [(12.0, 21), (15.0, 81)]
     assert (lines.first_s, lines.auc) == (11.0, 0.712)
 
 
