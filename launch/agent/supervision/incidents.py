@@ -221,7 +221,7 @@ class Incidents:
         if trained:
             if self.stalls.went_back_to is not None:
                 self.effective.go_back(self.stalls.went_back_to)
-                for incident in filter(lambda each: each.open, self._history):  # the next lead knows what is shown
+                for incident in [each for each in self._history if each.open]:  # the next lead knows what is shown
                     self._count_lost(incident, now)
             self.effective.record(progress["step"], progress, plan.chief, now)
             awaiting, self._awaiting_step = self._awaiting_step, {}

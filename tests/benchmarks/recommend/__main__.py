@@ -19,7 +19,10 @@ DOCS = Path("docs/measurements")
 
 def main() -> int:
     """Read the command line; return 3 where this machine cannot have fake hosts."""
-    asked = _parser().parse_args()
+    parser = _parser()
+    asked = parser.parse_args()
+    if asked.verb == "run" and asked.steps <= 2 * asked.warm:
+        parser.error(f"--steps: expected more than twice the {asked.warm} steps of --warm, found {asked.steps}")
     if asked.verb == "docs":
         page = DOCS / "recommend.md"
         page.write_text(report.page(page.read_text(), read(asked.results)))
