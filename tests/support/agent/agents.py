@@ -152,8 +152,8 @@ class Agents:
         return [str(path) for path in paths if path.exists()]
 
     def end(self) -> None:
-        """Kills the agents that still live; their tasks die with them. Keepers that would start others go first."""
-        for host in [host for host, request in self.requests.items() if request["detached"]]:
+        """Ends and removes what still is there, also where a test has killed who would. An agent may lack a record."""
+        for host in self.requests:
             leftovers.end(self.folder(host))
         for agent in self._agents:
             signal_process(agent.pid, agent.start, signal.SIGKILL)
