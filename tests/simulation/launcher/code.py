@@ -36,8 +36,12 @@ def damage(machine: Any) -> None:
         install(machine.disk, machine.folder.workdir, _DATA.replace(b"1", b"("))
 
 
-def has_code(machine: Any, greeting: Dict[str, Any], read: Any, tell: Callable[[Any], None]) -> bool:
-    """Return whether the host has the code, as ``bootstrap`` does, which has what is missing or damaged sent."""
+def has_code(machine: Any, greeting: Dict[str, Any], calls: Any, tell: Callable[[Any], None]) -> bool:
+    """Return whether the host has the code, as ``bootstrap`` does, which has what is missing or damaged sent.
+
+    Args:
+      calls: the program's calls of the system, in the place of ``os``: ``read`` and ``_exit``.
+    """
     disk, workdir = machine.disk, machine.folder.workdir
     names: Dict[str, Any] = {"open": disk.handles.open, "__name__": "bootstrap"}
     exec(_DEFINED, names)
@@ -46,8 +50,10 @@ def has_code(machine: Any, greeting: Dict[str, Any], read: Any, tell: Callable[[
         install(disk, workdir, zlib.decompress(data, _GZIP))
 
     names.update(
-        os=SimpleNamespace(path=os.path, lstat=disk.lstat, read=read, statvfs=lambda folder: _FULL), tell=tell,
-        unpack=unpack, refusal=lambda workdir: None, make=lambda folder: None, renew=lambda folder: None,
+        os=SimpleNamespace(
+            path=os.path, lstat=disk.lstat, read=calls.read, _exit=calls._exit, statvfs=lambda folder: _FULL
+        ),
+        tell=tell, unpack=unpack, refusal=lambda workdir: None, make=lambda folder: None, renew=lambda folder: None,
     )  # fmt: skip
     return bool(names["has_code"](greeting, str(workdir)))
 

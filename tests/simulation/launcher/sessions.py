@@ -41,7 +41,7 @@ def _serve(stream: Stream) -> None:
     patience = GREETING_S
     while patience and stream.wait(patience):
         greeting = json.loads(_line(stream))
-        has_it = code.has_code(me().loop.machine, greeting, _read, _tell)
+        has_it = code.has_code(me().loop.machine, greeting, OS, _tell)
         if not has_it or not code.runs(me().loop.machine):
             return  # Python ends with a traceback
         run(greeting["verb"])

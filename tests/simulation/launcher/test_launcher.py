@@ -99,6 +99,11 @@ def test_code_of_which_a_byte_has_changed_on_a_host_is_sent_again() -> None:
     assert texts(world, "other")[-1] == "launch down ends: 0" and code.runs(world.machines["h2"])
 
 
+def test_a_program_on_a_host_ends_where_the_connection_breaks_as_it_waits_for_the_code() -> None:
+    faults = [Fault(0.0, "damaged code", "h3"), Fault(1.032, "cut", "h3", 0.5), Fault(2.1, "flap", "h3")]
+    lived(3035945, *faults)
+
+
 def test_a_full_disk_that_takes_no_code_has_a_line_with_what_is_left() -> None:
     faults = [Fault(18.0, "damaged code", "h2"), Fault(19.0, "disk", "h2", 30.0), Fault(20.0, "stop")]
     down = texts(lived(DETACHED, *faults), "other")
