@@ -17,7 +17,7 @@ from cluster.variables.masters import Masters
 from cluster.variables.uses import ancestors, finish_turns, ops_of, readers, sources, ways_out, writes
 
 # The files of this package, of TensorFlow and of Keras.
-_LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|keras)/")
+_LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|\w*keras)/")
 Changes = Dict[str, Dict[Any, Any]]  # by the name of a variable: the operations that change it, and their ways to it
 _RANDOM = "seed_generator_state"  # Keras 3's: where its next random numbers come from, each worker's own
 

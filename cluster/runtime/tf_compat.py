@@ -53,7 +53,7 @@ with _without_setuptools(), _without_collections():
     import tensorflow.compat.v1 as _tensorflow
 
 tf: Any = _tensorflow
-_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
+PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras")  # of TensorFlow, and of each Keras
 tf.logging.set_verbosity(tf.logging.ERROR)  # the other messages advise leaving graphs and sessions
 tf.disable_v2_behavior()
 
@@ -83,4 +83,4 @@ def loses_xla(graph: Any) -> bool:
 
 def is_of_tensorflow(value: Any) -> bool:
     """Return whether the class of ``value`` is one of TensorFlow or Keras, and none of an author with the same name."""
-    return type(value).__module__.split(".")[0] in _PACKAGES
+    return type(value).__module__.split(".")[0] in PACKAGES

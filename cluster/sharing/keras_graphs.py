@@ -1,4 +1,4 @@
-"""Keras layers in a graph for sessions, on both TensorFlow 1.15 (Keras 2) and 2.x (Keras 3).
+"""Keras layers in a graph for sessions: Keras 2 of TensorFlow 1.15 or of ``tf-keras``, and Keras 3 of TensorFlow 2.x.
 
 Keras counts layers to name them, has a training mode, and collects updates for moving averages. Keras 3 was not
 designed for graphs: its assignments during a build would never run in a session. So while a model is built with Keras 3
@@ -19,7 +19,6 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 from cluster.runtime.tf_compat import tf
 
-_IS_KERAS_2 = tf.version.VERSION.startswith("1.")
 _ONE_AT_A_TIME = threading.RLock()  # a replacement in Keras is visible to all threads
 _COUNTED = "cluster/keras_names"  # the collection that marks graphs in which Keras 3 counts from zero
 _ADDED: List[List[Tuple[Any, List[Any]]]] = []  # of each open context ``layers``: the layers of Keras 2, and updates
@@ -28,7 +27,7 @@ _ADDED: List[List[Tuple[Any, List[Any]]]] = []  # of each open context ``layers`
 def names() -> Dict[Any, int]:
     """Return the number of layers of each kind that Keras has named in this graph."""
     counters = dict(_counters())
-    if _IS_KERAS_2 or tf.get_collection(_COUNTED):
+    if _backend_of_keras_2() or tf.get_collection(_COUNTED):
         return counters
     tf.add_to_collection(_COUNTED, True)  # Keras 3 continues its counts from graph to graph
     return {}
@@ -54,9 +53,11 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
     graph = tf.get_default_graph()
     before = len(graph.get_operations())
     updates: List[Any] = []
-    with _ONE_AT_A_TIME, _keras_2(training, updates.extend, making) if _IS_KERAS_2 else _keras_3(
-        training, updates.extend
-    ):
+    if _backend_of_keras_2():
+        replaced = _keras_2(training, updates.extend, making)
+    else:
+        replaced = _keras_3(training, updates.extend)
+    with _ONE_AT_A_TIME, replaced:
         yield
     if training:
         unfed = _without_placeholder(updates, graph.get_operations()[before:])
@@ -80,7 +81,7 @@ def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
     Args:
       making: a context in which a layer creates its variables.
     """
-    layer = tf.keras.layers.Layer if _IS_KERAS_2 else _internal("keras.src.layers.layer").Layer
+    layer = _layer_class()
     add_loss, build = layer.add_loss, layer._maybe_build
     noted: List[Tuple[Any, List[Any]]] = []
     building: List[Any] = []
@@ -111,7 +112,10 @@ def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
 def _keras_2(
     training: Optional[bool], note: Callable[[Sequence[Any]], None], making: Callable[[], Any]
 ) -> Iterator[None]:
-    add_update, add_weight = tf.keras.layers.Layer.add_update, tf.layers.Layer.add_weight
+    layer_class, backend = _layer_class(), _backend_of_keras_2()
+    add_update, add_weight = layer_class.add_update, tf.layers.Layer.add_weight
+    # The public name of tf-keras warns.
+    phase = getattr(backend, "deprecated_internal_learning_phase_scope", backend.learning_phase_scope)
 
     @functools.wraps(add_update)
     def adding(layer: Any, *args: Any, **kwargs: Any) -> None:
@@ -124,11 +128,10 @@ def _keras_2(
         with making():  # the regularization loss of a new variable joins its collection
             return add_weight(layer, *args, **kwargs)
 
-    phase = _internal("tensorflow.python.keras.backend").learning_phase_scope
     with contextlib.ExitStack() as stack:
         if training is not None:
             stack.enter_context(phase(int(training)))
-        stack.enter_context(_replaced(tf.keras.layers.Layer, "add_update", adding))
+        stack.enter_context(_replaced(layer_class, "add_update", adding))
         stack.enter_context(_replaced(tf.layers.Layer, "add_weight", making_weight))
         _ADDED.append([])
         stack.callback(_ADDED.pop)
@@ -204,13 +207,29 @@ def _without_placeholder(updates: Sequence[Any], made: Sequence[Any]) -> List[An
 
 def _counters() -> Dict[Any, int]:
     tf.keras.backend.get_uid("cluster")  # the first name creates the counters
-    if _IS_KERAS_2:
-        by_graph: Dict[Any, Dict[Any, int]] = _internal("tensorflow.python.keras.backend").PER_GRAPH_OBJECT_NAME_UIDS
-        return by_graph[tf.get_default_graph()]
+    backend = _backend_of_keras_2()
+    if backend:
+        of_graph: Dict[Any, int] = backend.PER_GRAPH_OBJECT_NAME_UIDS[tf.get_default_graph()]
+        return of_graph
     of_thread: Dict[Any, int] = _internal("keras.src.backend.common.global_state").get_global_attribute(
         "object_name_uids"
     )
     return of_thread
+
+
+@functools.lru_cache(maxsize=None)
+def _backend_of_keras_2() -> Any:
+    """Return a module of Keras 2, or None if ``tf.keras`` is Keras 3.
+
+    On TensorFlow 2.x ``tf.keras`` is Keras 2 where ``tf-keras`` is installed and TF_USE_LEGACY_KERAS is set.
+    """
+    package, is_keras_2, _ = _layer_class().__module__.partition(".engine.")
+    return _internal(f"{package}.backend") if is_keras_2 else None
+
+
+def _layer_class() -> Any:
+    """Return Keras's class of all layers in graphs; ``tf-keras`` has another one outside of graphs."""
+    return type(tf.keras.layers.Layer(name="any"))
 
 
 @contextlib.contextmanager

@@ -19,12 +19,12 @@ from itertools import takewhile
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 from typing import Counter as Counts
 
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import PACKAGES, tf
 from cluster.sharing import keras_graphs
 from cluster.sharing.graph_collections import Collections, ScopeCounts
 
 Site = Tuple[Tuple[str, int], ...]  # the lines of the model on the way to a variable, (file, line), the innermost first
-_LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "cluster")
+_LIBRARIES = (*PACKAGES, "cluster")
 
 
 class NotShared(ValueError):

@@ -1,4 +1,4 @@
-"""A Keras layer that looks up ids in a table, for both runtimes: Keras 2 of TensorFlow 1.15, and Keras 3."""
+"""A Keras layer that looks up ids in a table, for Keras 2 and Keras 3."""
 
 from functools import lru_cache
 from typing import Any, Callable, Optional

@@ -57,7 +57,7 @@ def by_hand_without_the_name_scope(x: Any) -> None:
         by_hand(x)
 
 
-OF_LAYERS = [by_layer, by_activity] if tf.version.VERSION.startswith("1.") else []  # 2.x has no tf.layers any more
+OF_LAYERS = [] if hasattr(tf.keras, "ops") else [by_layer, by_activity]  # Keras 3 has no tf.layers
 
 
 @pytest.mark.parametrize("model", [by_hand, by_hand_without_the_name_scope, by_argument, by_scope, *OF_LAYERS])

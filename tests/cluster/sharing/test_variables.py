@@ -12,7 +12,7 @@ from cluster.towers import outputs_of, split_batch
 
 Model = Callable[..., Any]
 layers = tf.keras.layers
-IS_KERAS_2 = tf.version.VERSION.startswith("1.")
+IS_KERAS_2 = not hasattr(tf.keras, "ops")
 X = np.random.RandomState(0).randn(4, 6, 3).astype(np.float32)
 CPUS = ["/device:CPU:0", "/device:CPU:0"]
 

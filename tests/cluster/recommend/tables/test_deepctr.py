@@ -1,7 +1,8 @@
 """Models of DeepCTR train as in one process, where the rows of all embeddings are on the servers.
 
 The models are DeepCTR's own functions. Only the class that they make embeddings with is another. DeepCTR needs Keras
-2, and is no part of the tests' environment. `.venv/bin/pip install --no-deps deepctr==0.9.4` adds it.
+2, and is no part of the tests' environment. `.venv/bin/pip install --no-deps deepctr==0.9.4` adds it. With TensorFlow
+2.16 and later, add `tf-keras`, and set TF_USE_LEGACY_KERAS=1.
 """
 
 import importlib
@@ -20,7 +21,7 @@ from tests.cluster.recommend.tables import plain
 from tests.support.training.alone import joined
 
 pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
-STEPS, BATCH, IDS, LENGTH, RATE = 4, 8, 9, 4, 0.2
+STEPS, BATCH, IDS, LENGTH, RATE = 3, 8, 9, 4, 0.1
 
 
 def examples() -> Dict[str, np.ndarray]:
@@ -67,12 +68,12 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Any:
     return found
 
 
-def loss_of(make: Callable[[], Any], batch: Dict[str, Any]) -> Any:
+def loss_of(make: Callable[[], Any], batch: Dict[str, Any], **more: Any) -> Any:
     """The loss of each example, of a model that DeepCTR makes."""
     given = dict(batch)
     y = given.pop("y")
     network = make()
-    found = tf.clip_by_value(network([given[name] for name in network.input_names])[:, 0], 1e-6, 1 - 1e-6)
+    found = tf.clip_by_value(network([given[name] for name in network.input_names], **more)[:, 0], 1e-6, 1 - 1e-6)
     return -(y * tf.math.log(found) + (1 - y) * tf.math.log(1 - found))
 
 
@@ -81,9 +82,8 @@ class InOneProcess:
 
     def __init__(self, make: Callable[[], Any]):
         with tf.Graph().as_default() as self.graph:
-            tf.keras.backend.set_learning_phase(1)  # in training, as with Keras's fit
             batch = {name: tf.constant(value) for name, value in examples().items()}
-            loss = tf.reduce_mean(loss_of(make, batch))
+            loss = tf.reduce_mean(loss_of(make, batch, training=True))
             self._step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
             self._variables = {each.op.name: each for each in tf.trainable_variables()}
             self._first = tf.global_variables_initializer()
