@@ -144,6 +144,8 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
     pids = {host: tuple(process.pid for process in report.processes) for host, report in before.items()}
     leads = [run.lead for run in meant if run.lead in fleet.hosts]
     left = take_down(fleet, references, reason, leads=leads, was=pids, for_good=True)
+    if {report.run for report in left.reports.values()} - {None, *(run.name for run in runs(found))}:
+        return _look_and_take_down(fleet, reason)  # a run has begun meanwhile, perhaps last on the host that leads it
     fleet.lead = leads[-1] if leads else fleet.lead
     removed = [
         _unnamed(fleet, host, f"it took part in {run.name}", "that host was not searched")
@@ -290,10 +292,7 @@ def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
 
 
 def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:
-    """Return (host, line) pairs as lines, then the problems of the other hosts.
-
-    Hosts with equal lines share one.
-    """
+    """Return (host, line) pairs as lines, of which equal ones are one, then the problems of the other hosts."""
     hosts: Dict[str, List[str]] = {}
     for host, line in lines:
         hosts.setdefault(line, []).append(host)

@@ -154,6 +154,18 @@ def test_launch_down_looks_before_it_ends_anything() -> None:
     assert left == left_of({"a": NOTHING}, [], {"a": SOMETHING}) and left.clean
 
 
+def test_a_run_that_begins_on_its_lead_after_that_host_was_asked_is_ended_too() -> None:
+    """Found by seed 3035197: the other hosts' agents had ended, and ``launch up`` started them again."""
+    never = [{"run": None, "highest": 0}, NEVER, {**NEVER, "after": None}]
+    hosts = {
+        "a": host("a", *never, FOUND, SOMETHING, NOTHING),
+        "b": host("b", *never[:2], {**NOTHING, "after": None}, {**FOUND, "lives": False}, NOTHING, NOTHING),
+    }
+    with fleet_of(hosts) as fleet:
+        left = look_and_take_down(fleet, reason="launch down")
+    assert left == left_of({"a": NOTHING, "b": NOTHING}, [], {"a": SOMETHING, "b": NOTHING})
+
+
 ENDED = {"run": "r-1", "state": "stopped", "steps": 100, "global_step": 52, "checkpoint_step": 40,
          "tasks": [{"role": "worker", "index": 0, "host": "a"}]}  # fmt: skip
 GO_ON = "saved: the checkpoint of step 40 on a, 12 steps before the end; continue with `launch up --resume {}r.yaml`"

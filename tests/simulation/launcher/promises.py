@@ -54,6 +54,10 @@ class Down:
         reports = self.left.reports if self.left is not None else {}
         return {host for host, report in reports.items() if not remains(report)}
 
+    def came_first(self) -> bool:
+        """Return whether it has ended no run, and said so: none had begun on any host."""
+        return self.left is not None and not any(report.run for report in self.left.reports.values())
+
 
 class LauncherPromises:
     """The promises of the launchers of one history."""
@@ -71,6 +75,8 @@ class LauncherPromises:
             if down.program.is_over and down.ended_at is None:
                 down.ended_at = now
                 self._nothing_is_left(down)
+                if down.program.code == SUCCEEDED and down.came_first() and world.asked_at == down.began:
+                    world.asked_at = None
             elif down.program.code == SUCCEEDED:
                 self._nothing_begins(down, up)
             elif not down.program.is_over and now > down.began + DOWN_S + EXIT_S:

@@ -94,6 +94,19 @@ def test_down_ends_a_run_and_finds_nothing_left() -> None:
     assert "h0: r-20260101-000000: ended 4 processes in 3 groups" in texts(world, "other")[0]
 
 
+def test_a_run_that_begins_while_down_looks_is_ended_on_every_host() -> None:
+    """Found by seed 3035197: its lead's host had no run yet, and `launch up` restarted the agents of the others."""
+    world = lived(ATTACHED, Fault(0.9, "another down"))
+    assert shown(world)[-1] == "r-20260101-000000 stopped: launch down" and world.agenda.now < 60.0
+    assert texts(world, "other")[-1] == "launch down ends: 0"
+
+
+def test_a_run_goes_on_that_begins_after_down_has_found_none() -> None:
+    world = lived(DETACHED, Fault(0.9, "another down"))
+    assert texts(world, "other") == ["h[0-2]: no run of this name has been here", "launch down ends: 0"]
+    assert world.operators.up.code == 0 and world.agenda.now > 500.0
+
+
 def test_code_of_which_a_byte_has_changed_on_a_host_is_sent_again() -> None:
     world = lived(DETACHED, Fault(20.0, "damaged code", "h2"), Fault(30.0, "stop"))
     assert texts(world, "other")[-1] == "launch down ends: 0" and code.runs(world.machines["h2"])
