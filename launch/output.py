@@ -95,9 +95,8 @@ def install() -> Output:
     errors = _text(Output(2, "stderr", lambda why: None, goes_on=True), sys.stderr)
 
     def report(why: str) -> None:
-        print(
-            why, file=errors, flush=True
-        )  # not sys.stderr: a live view puts stdout there, where this write has failed
+        # not sys.stderr: a live view puts stdout there, where this write has failed
+        print(why, file=errors, flush=True)
 
     output = Output(1, "stdout", report)
     sys.stdout, sys.stderr = _text(output, sys.stdout), errors
