@@ -73,7 +73,8 @@ def _run_section(name: str, section: Section, found: "queue.Queue[Tuple[str, Uni
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of the GPUs may be full
 # Imports print to stderr; each answer is sent at once, since the next import may crash.
 _QUESTION = """
-import json, os, sys
+import gc, json, os, sys
+gc.disable()  # it would look at all of TensorFlow again and again: an eighth of the import
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 def report(name, **values):
