@@ -5,7 +5,7 @@ xdist's own order, the most tests first, has the shortest tests first: a test th
 taken last, and other processes wait for it.
 """
 
-from typing import Any
+from typing import Any, Optional
 
 from xdist.scheduler import LoadFileScheduling
 
@@ -159,6 +159,17 @@ class LongestFirst(LoadFileScheduling):  # type: ignore[misc]
     def _assign_work_unit(self, node: Any) -> None:
         self.workqueue.move_to_end(max(self.workqueue, key=seconds), last=False)
         super()._assign_work_unit(node)
+
+    def remove_node(self, node: Any) -> Optional[str]:
+        """Queue what a process that died had left, without the files it had completed; return the test it died in.
+
+        xdist 3.5 queues those too. A process that takes one as its next file has nothing to run, and waits for ever.
+        """
+        files = self.assigned_work[node]
+        for file in [file for file, tests in files.items() if all(tests.values())]:
+            del files[file]
+        died_in: Optional[str] = super().remove_node(node)
+        return died_in
 
 
 def seconds(file: str) -> int:

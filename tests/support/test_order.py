@@ -12,6 +12,8 @@ from tests.support.order import SECONDS, LongestFirst
 class Node:
     """A process of pytest, which notes what it is given."""
 
+    shutting_down = False
+
     def __init__(self) -> None:
         self.given: List[int] = []
 
@@ -35,6 +37,16 @@ def test_the_longest_of_the_waiting_files_is_taken_first_and_unknown_ones_in_the
     while scheduler.workqueue:
         scheduler._assign_work_unit(node)
     assert [files[index] for index in node.given] == [files[3], files[1], "tests/a.py", "tests/b.py"]
+
+
+def test_files_that_a_process_had_completed_before_it_died_are_not_taken_again(scheduler: Any) -> None:
+    dead, other = Node(), Node()
+    tests = ["tests/a.py::test", "tests/b.py::first", "tests/b.py::second", "tests/c.py::test"]
+    scheduler.assigned_work[dead] = {"tests/a.py": {tests[0]: True}, "tests/b.py": {tests[1]: True, tests[2]: False}}
+    scheduler.assigned_work[other] = {"tests/c.py": {tests[3]: False}}
+    scheduler.workqueue, scheduler.log = OrderedDict(), print
+    scheduler.registered_collections = {other: tests}
+    assert (scheduler.remove_node(dead), other.given) == (tests[2], [2])
 
 
 def test_every_file_of_the_table_is_there() -> None:
