@@ -12,6 +12,7 @@ from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
+from launch.agent.wire.run_request import TaskPlan
 
 
 class TaskEvents(SupervisionRule):
@@ -54,10 +55,11 @@ class TaskEvents(SupervisionRule):
 
 
 class CheckpointProblems(SupervisionRule):
-    """The rule that turns the checkpoint problems that the chief reports into incidents of the run.
+    """The rule that turns the checkpoint problems that the chief reports into incidents of the chief's host.
 
     Each problem is one incident, however often the chief reports it. Unreadable checkpoints that a restore skipped are
-    one incident, too: the steps from the restored checkpoint to the newest checkpoint are lost.
+    one incident, too: the steps from the restored checkpoint to the newest checkpoint are lost. The files of the host
+    are the cause, so no problem is a consequence of the chief's own failure, even while that incident is open.
     """
 
     def __init__(self, run: SupervisedRun):
@@ -72,27 +74,26 @@ class CheckpointProblems(SupervisionRule):
         if isinstance(event, Advanced):
             task = self._run.roster.find(event)
             if task is not None and task.plan.chief:
-                self._record(event.task, event.progress, now)
+                self._record(task.plan, event.progress, now)
         return []
 
-    def _record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        self._record_passed_over(task, progress, now)
+    def _record(self, chief: TaskPlan, progress: Mapping[str, Any], now: float) -> None:
+        self._record_passed_over(chief, progress, now)
         problem, saved = progress.get("checkpoint_problem"), progress.get("checkpoint_step") or 0
         if problem == self._problem or (problem is None and saved <= self._saved):  # a new process knows no problem
             return
         if problem is not None:
             self._saved = saved
-            self._incident = self._run.incidents.begin("checkpoint", now, task, cause=problem)
+            self._incident = self._run.incidents.begin("checkpoint", now, host=chief.host, cause=problem)
         else:
             self._run.incidents.record_action(f"a checkpoint of step {saved} is written", now, self._incident)
         self._problem = problem
 
-    def _record_passed_over(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        passed = progress.get("passed_over")
-        if passed is not None and passed != self._passed_over:
-            newest, restored = progress["passed_over_from"], progress["passed_over_to"]
-            self._run.incidents.begin("checkpoint", now, task, cause=passed)
-            self._run.incidents.stalls.pass_over(task, newest, restored, now)
+    def _record_passed_over(self, chief: TaskPlan, progress: Mapping[str, Any], now: float) -> None:
+        incidents, passed = self._run.incidents, progress.get("passed_over")
+        if passed not in (None, self._passed_over):
+            incidents.begin("checkpoint", now, host=chief.host, cause=passed)
+            incidents.stalls.pass_over(chief.name, progress["passed_over_from"], progress["passed_over_to"], now)
             self._passed_over = passed
 
 

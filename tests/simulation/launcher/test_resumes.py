@@ -52,6 +52,14 @@ def test_what_a_damaged_checkpoint_loses_is_named_unless_the_leads_agent_ends_at
     assert world.training.passed_over == 25 and world.operators.resumes.forgotten == (0, 1 - named)
 
 
+def test_a_damaged_checkpoint_is_an_incident_of_its_own_also_where_the_chief_has_ended_before() -> None:
+    """Found by this seed: the incident of the chief's end had it as one more failure that followed."""
+    damaged, crash = Fault(70.0, "damaged checkpoint", "h0"), Fault(70.0, "crash", "worker:0")
+    world = lived(3080237, Fault(66.4, "agent", "h0"), damaged, crash)
+    incidents = (world.machines["h0"].folder.read_whole("status.json") or {})["incidents"]
+    assert [each["kind"] for each in incidents] == ["agent", "exit", "checkpoint"]
+
+
 def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_launch_up_names_it() -> None:
     """The older run's is ignored, as docs/replicas.md says; found by seed 3001378."""
     again = [Fault(32.0, "another down"), Fault(40.0, "damaged checkpoint", "h0"), Fault(45.0, "resume")]

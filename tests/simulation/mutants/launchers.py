@@ -89,13 +89,13 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "uncounted rollback",
         "the steps of checkpoints that are passed over count as lost nowhere (02a8026)",
-        (Edit(_EVENTS, "            self._run.incidents.stalls.pass_over(task, newest, restored, now)\n", ""),),
+        (Edit(_EVENTS, "incidents.stalls.pass_over(", "(lambda *passed: None)("),),
         known=(DETACHED, _DAMAGED),
     ),
     Mutant(
         "unnamed rollback",
         "no incident names the checkpoints that are passed over (02a8026)",
-        (Edit(_EVENTS, '            self._run.incidents.begin("checkpoint", now, task, cause=passed)\n', ""),),
+        (Edit(_EVENTS, '            incidents.begin("checkpoint", now, host=chief.host, cause=passed)\n', ""),),
         known=(DETACHED, _DAMAGED),
     ),
     Mutant(

@@ -4,18 +4,19 @@ from typing import Any, Dict, List
 
 import pytest
 
-from tests.support.agent.histories import Replay, advanced, incidents
+from launch.agent.protocol.messages import Tick
+from tests.support.agent.histories import Replay, advanced, in_words, incidents, killed, started, training
 
 FULL = "checkpoints cannot be written into /c on gpu01: No space left on device"
 
 
-def test_a_problem_is_one_incident_of_the_chief_until_a_checkpoint_is_written() -> None:
+def test_a_problem_is_one_incident_of_the_chiefs_host_until_a_checkpoint_is_written() -> None:
     replay = Replay()
     replay.up()
     for now, problem in enumerate([None, FULL, FULL, FULL, None], 1):
         replay.at(now, advanced("worker:0", now, checkpoint_step=now, checkpoint_problem=problem, examples=now))
     (incident,) = incidents(replay)
-    assert (incident["kind"], incident["role"], incident["host"]) == ("checkpoint", "worker", "a")
+    assert (incident["kind"], incident["role"], incident["host"]) == ("checkpoint", None, "a")
     assert incident["cause"] == FULL
     assert [each["what"] for each in incident["did"]] == ["a checkpoint of step 5 is written"]
     assert replay.states()["worker:0"] == "running"
@@ -75,3 +76,21 @@ def test_what_a_restore_in_the_middle_of_a_run_passes_over_is_lost_once_with_the
     replay.at(2, advanced("worker:0", 121, examples=701, checkpoint_step=120, **fields))
     assert [each["cause"] for each in incidents(replay)] == [PASSED]
     assert replay.status()["lost_steps"] == 580
+
+
+RESTORED: Dict[str, Any] = {"passed_over": PASSED, "passed_over_from": 7, "passed_over_to": 5}
+
+
+@pytest.mark.parametrize("problem", [{"checkpoint_problem": FULL}, RESTORED], ids=["unwritten", "unreadable"])
+def test_a_problem_is_an_incident_of_its_own_while_that_of_the_chiefs_end_is_open(problem: Dict[str, Any]) -> None:
+    """Found by seed 3080237: it was shown as one more failure of the chief that had followed from its end."""
+    replay = training()
+    replay.at(10.5, killed("worker:0"), killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1), started("worker:0", 1))
+    for now in (14, 15):  # before it takes a step, and with its first one
+        replay.at(now, advanced("worker:0", now - 9, 1, now - 14, checkpoint_step=5, **problem))
+    ended, _, found = incidents(replay)
+    assert (found["kind"], found["host"]) == ("checkpoint", "a") and in_words(found).startswith(f"a: {found['cause']}")
+    assert ended["kind"] == "signal" and ended["followed"] == [] and ended["restarted_s"] == 1.0
+    replay.at(16, advanced("worker:0", 11, 1, 5))
+    assert not any(each["open"] for each in incidents(replay))
