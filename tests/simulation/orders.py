@@ -29,25 +29,29 @@ class Orders:
 
         life.tasks.obey = looked_at
         if isinstance(life.agent, Lead) and self._world.shape.together:
-            self._watch_starts(life.agent._supervisor)
+            self._watch_starts(life.agent._supervisor, life.machine.folder.run)
 
-    def _watch_starts(self, supervisor: Any) -> None:
+    def _watch_starts(self, supervisor: Any, run: str) -> None:
         handle = supervisor.handle
 
         def looked_at(event: Any, now: float) -> Any:
             orders = handle(event, now)
             for order in orders:
                 if isinstance(order, Start) and order.task.startswith("worker"):
-                    self._workers_start_together(order)
+                    self._workers_start_together(order, run)
             return orders
 
         supervisor.handle = looked_at
 
-    def _workers_start_together(self, order: Start) -> None:
-        """I3: where workers restart together, none is ordered to start while one of the former attempt lives."""
+    def _workers_start_together(self, order: Start, run: str) -> None:
+        """I3: where workers restart together, none is ordered to start while one of the former attempt lives.
+
+        A lead that was suspended may order starts until it has looked at its clocks, while its successor's tasks live.
+        """
         cluster, now = order.cluster or self._world.cluster, self._world.agenda.now
         workers = [each for each in self._world.living() if each.task.startswith("worker") and not each.waits]
-        living = [each for each in workers if each.formation == cluster and each.began < now]
+        own = [each for each in workers if each.formation == cluster and each.env["LAUNCH_RUN"] == run]
+        living = [each for each in own if each.began < now]
         former = sorted(f"{each.task} attempt {each.attempt}" for each in living)
         if former:
             self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")

@@ -44,6 +44,12 @@ def test_the_chiefs_host_wakes_beside_the_successor() -> None:
     assert successors(world) and "its lease on the run ended" in status["cause"]
 
 
+def test_a_worker_that_the_lead_starts_as_it_wakes_is_not_one_of_the_successors() -> None:
+    """Found by seed 3078825: I3 took the workers of the successor for former ones of the lead's own run."""
+    world = World(3078825, [Fault(5.0, "crash", "worker:0"), Fault(5.13, "sleep", "h0", 30.0)])
+    assert failure(world) is None and len(successors(world)) == 1
+
+
 def test_a_lead_that_is_stopped_and_has_no_keeper_to_kill_it_is_lost() -> None:
     """Found by a dense history: its agent "ended" while it was there, and the run failed."""
     world = lived(SEED, Fault(20.0, "keeper", "h0"), Fault(40.0, "stopped", "h0", 1000.0), END)
