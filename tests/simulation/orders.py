@@ -24,7 +24,7 @@ class Orders:
 
         def looked_at(order: Any, now: float) -> None:
             if isinstance(order, Stop) and order.task.startswith("ps") and order.grace_s > 0:
-                self._servers_end_last(order)
+                self._servers_end_last(order, life.machine.folder.run)
             obey(order, now)
 
         life.tasks.obey = looked_at
@@ -56,14 +56,15 @@ class Orders:
         if former:
             self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")
 
-    def _servers_end_last(self, order: Stop) -> None:
-        """I6: in an orderly end, no worker acts any more when a server is ended."""
+    def _servers_end_last(self, order: Stop, run: str) -> None:
+        """I6: in an orderly end, no worker of the run acts any more when a server is ended."""
         world, supervisor = self._world, self._world.supervisor()
         if supervisor is None or supervisor.state.phase is not Phase.CLOSING or world.is_killing:
             return
         if supervisor.tasks[order.task].recalled or order.grace_s == END_S:
             return  # that was ordered before the run ended: for a restart, or for a new formation
-        others = [each for each in world.acting() if not each.task.startswith("ps")]
+        own = [each for each in world.acting() if each.env["LAUNCH_RUN"] == run]
+        others = [each for each in own if not each.task.startswith("ps")]
         acting = sorted(each.task for each in others if not world.promises.is_excused([each]))
         if acting:
             world.fail(f"I6: {order.task} is ended while {', '.join(acting)} still act")

@@ -47,7 +47,6 @@ class Promises:
         self.unwritten = Unwritten(world)
         self._step, self._advanced_at = -1, 0.0
         self._deserted_at = self._read_at = world.agenda.now
-        self._unkept_at: Dict[str, float] = {}
         self._reported = 0  # the newest step that the lead knew at that time
         self._writer: Any = None  # the supervisor of that lead
         self._state, self._since = "", 0.0  # of the run, and since when
@@ -103,12 +102,12 @@ class Promises:
         """Return whether the host of one was suspended until some seconds ago, or had neither agent nor keeper."""
         now, hosts = self._world.agenda.now, {each.host for each in processes}
         just_woke = any(now - self._world.woken_at.get(host, -math.inf) <= WAKING_S for host in hosts)
-        return just_woke or any(now - self._unkept_at.get(host, -math.inf) <= UNKEPT_S for host in hosts)
+        return just_woke or any(now - self._world.unkept_at.get(host, -math.inf) <= UNKEPT_S for host in hosts)
 
     def _note_the_unkept(self) -> None:
         for host, machine in self._world.machines.items():
             if machine.is_unkept:
-                self._unkept_at[host] = self._world.agenda.now
+                self._world.unkept_at[host] = self._world.agenda.now
 
     def starts(self, process: Any) -> None:
         """I3: a task starts on a host only when nothing of its former attempt lives there."""

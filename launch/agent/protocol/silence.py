@@ -110,8 +110,12 @@ class LauncherSilence:
 
     def length_s(self, now: float, since_boot: float) -> float:
         """Return the seconds since the launcher's last message."""
+        elsewhere_s = self.elsewhere_s(now, since_boot)
+        return elsewhere_s - self.slept_s if now - self._woken_at < WAKING_S else elsewhere_s
+
+    def elsewhere_s(self, now: float, since_boot: float) -> float:
+        """Return the seconds since the launcher's last message, as a launcher on another machine counts them."""
         slept_s = since_boot - now - self._apart
         if slept_s > self.slept_s + _JUMP_S:
             self.slept_s, self._woken_at = slept_s, now
-        awake_s = now - self._heard_at
-        return awake_s if now - self._woken_at < WAKING_S else awake_s + self.slept_s
+        return now - self._heard_at + self.slept_s

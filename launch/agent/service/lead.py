@@ -5,6 +5,7 @@ and carries out the orders that the supervisor returns.
 """
 
 import asyncio
+import math
 from typing import Any, AsyncIterator, Dict, Optional
 
 from cluster.protocol.typed_json import to_values
@@ -152,6 +153,12 @@ class Lead(Agent):
         else:
             self._is_attended = True
             self._launcher.renew(now(), since_boot())
+
+    def left_s(self) -> float:
+        """Return the seconds until a successor of the run may begin elsewhere; infinite where none may."""
+        if self._lease_s is None or self._run.min_workers is None or not self._is_attended:
+            return math.inf
+        return self._lease_s - self._launcher.elsewhere_s(now(), since_boot())
 
     def _look_around(self) -> None:
         moment = now()

@@ -44,6 +44,28 @@ def test_the_chiefs_host_wakes_beside_the_successor() -> None:
     assert successors(world) and "its lease on the run ended" in status["cause"]
 
 
+def test_a_lead_that_is_stopped_as_it_wakes_has_its_tasks_ended_before_long() -> None:
+    """Found by seed 3057156: its keeper waited 9 s for it, while the successor trained."""
+    world = World(3057156, [Fault(6.0, "sleep", "h0", 20.0), Fault(27.0, "stopped", "h0", 3.0)])
+    assert failure(world) is None and len(successors(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "seed, faults",
+    [
+        (3066288, [Fault(3.0, "agent", "h2"), Fault(7.0, "cut", "h2", 26.0), Fault(10.0, "sleep", "h0", 26.3),
+                   Fault(33.9, "kill", "h0")]),
+        (3080790, [Fault(30.0, "line in", "h0", 30.0), Fault(30.0, "stubborn", "worker:0"), Fault(54.0, "ctrl-c")]),
+        (3067830, [Fault(10.0, "cut out", "h0", 20.0), Fault(13.0, "keeper stopped", "h0", 11.0),
+                   Fault(20.0, "stopped", "h0", 30.0)]),
+    ],
+)  # fmt: skip
+def test_a_successor_ends_beside_tasks_of_the_run_before(seed: int, faults: List[Fault]) -> None:
+    """I6 took them for the successor's own, and I1 had forgotten that their host had nobody to end them."""
+    world = World(seed, faults)
+    assert failure(world) is None and len(successors(world)) == 1
+
+
 def test_a_worker_that_the_lead_starts_as_it_wakes_is_not_one_of_the_successors() -> None:
     """Found by seed 3078825: I3 took the workers of the successor for former ones of the lead's own run."""
     world = World(3078825, [Fault(5.0, "crash", "worker:0"), Fault(5.13, "sleep", "h0", 30.0)])

@@ -77,6 +77,7 @@ def test_the_silence_of_the_launcher_includes_a_suspension_once_it_had_time_to_s
     silence = LauncherSilence(100.0, 5000.0)
     assert (silence.length_s(104.0, 5004.0), silence.slept_s) == (4.0, 0.0)
     assert silence.length_s(105.0, 5065.0) == 5.0  # asleep for 60 s; a launcher on this machine has just woken, too
+    assert silence.elsewhere_s(105.0, 5065.0) == 65.0
     assert silence.length_s(104.9 + WAKING_S, 5064.9 + WAKING_S) == pytest.approx(4.9 + WAKING_S)
     assert silence.length_s(105.1 + WAKING_S, 5065.1 + WAKING_S) == pytest.approx(65.1 + WAKING_S)
     assert silence.slept_s == 60.0

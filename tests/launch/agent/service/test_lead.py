@@ -1,6 +1,7 @@
 """A lead that takes the place of another waits for a launcher only where one is there."""
 
 import asyncio
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
@@ -52,6 +53,28 @@ def test_a_lead_has_no_lease_where_the_launcher_has_left_the_one_before(
         return lead._lease_s
 
     assert asyncio.run(lease()) == lease_s
+
+
+@pytest.mark.parametrize(
+    ("min_workers", "lease_s", "left_s"), [(2, 15.0, 15.0), (None, 15.0, math.inf), (2, None, math.inf)]
+)
+def test_a_keeper_waits_no_longer_for_a_lead_than_its_launcher_before_a_successor(
+    min_workers: Optional[int], lease_s: Optional[float], left_s: float, tmp_path: Path
+) -> None:
+    """Found by seed 3057156: a lead that had woken was stopped, and its tasks trained beside those of the successor."""
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    async def left() -> List[float]:
+        plan = replace(run_plan("h:2222"), min_workers=min_workers)
+        tasks: Any = FakeTasks()
+        lead = Lead(run_request(task_request(), lease_s=lease_s), plan, folder, tasks, asyncio.Queue())
+        before = lead.left_s()
+        async for _ in lead.answer({"do": "go"}):
+            pass
+        return [before, lead.left_s()]
+
+    assert asyncio.run(left()) == [math.inf, pytest.approx(left_s, abs=1.0)]
 
 
 _ANSWERED = {"do": "beat", "heard": [1.0, 2.0]}
