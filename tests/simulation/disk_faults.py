@@ -90,6 +90,7 @@ def _damaged(end: Callable[[Machine], None]) -> Callable[[Fault, Any], None]:
         data = damaged(machine.disk.read(path), machine.disk.first(path), manner, Random(number))
         with suppress(OSError):  # a full disk takes no damage of this kind
             machine.disk.write(path, data, durable=True)
+            world.damaged_at[os.path.basename(path)] = world.agenda.now
             world.note(fault.what, f"{os.path.basename(path)} is {manner}")
 
     return begin

@@ -88,7 +88,8 @@ class Machine:
 
     def give_turn(self, process: Process) -> None:
         """A process begins to train."""
-        process.waits, process.lead = False, self.life.leads if self.life is not None else ""
+        process.waits, process.turn_at = False, self.world.agenda.now
+        process.lead = self.life.leads if self.life is not None else ""
         self.world.training.processes.append(process)
         self.world.promises.starts(process)
         self.world.note(self.host, f"starts {process.task} attempt {process.attempt}")

@@ -30,6 +30,7 @@ class Process:
     lead: str = ""  # the incarnation that has ordered it
     program: Any = None  # of a leader
     waits: bool = False
+    turn_at: float = 0.0  # when it began to train
     step: int = 0
     examples: int = 0  # one for each step that it has taken, also for those that it has taken again
     checkpoint: Optional[int] = None

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.service.lead import FIRST_WORD_S
+from launch.agent.service.recovery import ATTEMPTS
 from launch.agent.supervision.agent_lives import MOST, WINDOW_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
@@ -122,9 +123,12 @@ class Promises:
         """I5: no two processes have one attempt, unless a disk was full, or a power cut has taken their numbers.
 
         A lead that was suspended may start tasks of its own run until it has looked at its clocks, beside a successor.
+        Where the record of attempts is damaged, the status has their numbers, and may lack those of the last moment.
         """
         others = [each for each in self._world.training.processes if each is not process]
         again = [each for each in others if _attempt(each) == _attempt(process)]
+        shown_until = self._world.damaged_at.get(ATTEMPTS, math.inf) - WRITTEN_S
+        again = [each for each in again if each.turn_at < shown_until]
         if again and not (self._world.kinds & FORGETS or self._world.operators.forget_attempts):
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 

@@ -216,5 +216,16 @@ def test_a_disk_that_is_full_takes_a_shorter_text_in_the_place_of_a_file() -> No
         disk.handles.open("/b", "w")
 
 
+@pytest.mark.parametrize(
+    "seed, faults",
+    [
+        (3058061, [Fault(10.0, "damaged", "h0", 101.0), Fault(10.0, "cut in", "h0", 10.0), Fault(20.0, "exit", "h0")]),
+        (3044686, [Fault(1.4, "laptop sleeps", "", 3.2), Fault(4.9, "damaged", "h0", 10.0)]),  # I5: of the last moment
+    ],
+)
+def test_attempts_are_counted_by_the_status_where_their_record_is_damaged(seed: int, faults: List[Fault]) -> None:
+    assert failure(World(seed, faults)) is None
+
+
 def test_what_may_lose_files_is_known_to_the_promises() -> None:
     assert {*disk_faults.KINDS} <= LOSES_FILES and {*KINDS, *disk_faults.KINDS} >= FORGETS

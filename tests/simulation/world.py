@@ -53,6 +53,7 @@ class World:
         self.is_killing = False
         self.healed_at = 0.0
         self.woken_at: Dict[str, float] = {}
+        self.damaged_at: Dict[str, float] = {}  # the newest moment of each record's damage
         self.unkept_at: Dict[str, float] = {}  # when a host last had neither an agent nor a keeper that acts
         self._tokens, self.random_of_disks = Random(seed + 2), Random(seed + 3)
         self._pids = 0

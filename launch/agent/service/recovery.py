@@ -43,12 +43,17 @@ class Attempts:
     def continue_in(self, run: Supervisor, earlier: Optional[RunStatus] = None) -> None:
         """Let each task of ``run`` begin with the attempt after its newest attempt in this file or in ``earlier``.
 
-        If the file is damaged, only the status counts, which is at most a moment older.
+        If the file is damaged, only the status counts, which is at most a moment older. Then the file is written again,
+        as the status of this lead shows no attempt before the tasks begin.
         """
         shown = {} if earlier is None else _attempts_in(earlier)
         for name, task in run.tasks.items():
             noted = self._newest.get(name)
             task.attempt = 1 + max(noted if isinstance(noted, int) else -1, shown.get(name, -1))
+        newest = {name: task.attempt - 1 for name, task in run.tasks.items() if task.attempt > 0}
+        if newest != self._newest:
+            self._newest = newest
+            self._folder.note(ATTEMPTS, newest, durable=True)
 
 
 def _attempts_in(status: RunStatus) -> Dict[str, int]:

@@ -56,6 +56,17 @@ def test_an_attempt_that_was_ordered_since_the_last_status_is_not_ordered_once_m
     assert [task.attempt for task in following.run.tasks.values()] == [1, 1, 2]
 
 
+def test_a_lead_that_read_the_attempts_from_the_status_leaves_them_on_record_for_the_next(tmp_path: Path) -> None:
+    """Found by seed 3058061: the record was damaged, and the second lead ended before it started a task."""
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    shown = replace(before(), tasks=[replace(before().tasks[0], log="/w/runs/r-1/logs/ps.0_2.log")])
+    recovery.Attempts(folder).continue_in(Replay().run, shown)
+    third = Replay()
+    recovery.Attempts(folder).continue_in(third.run)
+    assert third.run.tasks["ps:0"].attempt == 3
+
+
 def test_the_record_of_attempts_is_on_disk_before_the_order_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
