@@ -242,8 +242,8 @@ class Machine:
             self.world.agenda.after(UP_S, lambda: self._return(boots))
 
     def _return(self, boots: int) -> None:
-        """Do what ``launch.agent.service.beginning`` does."""
-        if self._boots != boots or not self.has_unit or self.keepers.newest is not None:
+        """Do what ``launch.agent.service.beginning`` does, where no agent is up."""
+        if self._boots != boots or not self.has_unit or self.keepers.newest is not None or self.life is not None:
             return
         if beginning.goes_on(self.folder, self.request):
             self.keepers.begin(replace(self.request, again=True, booted=True))

@@ -21,6 +21,7 @@ class Operators:
     machine = Machine
     bound_s = BOUND_S
     forget_attempts = False
+    forgotten_steps = 0  # passed over by a chief, whose report the lead's agent did not publish before it ended
 
     def __init__(self, world: Any):
         self._world = world

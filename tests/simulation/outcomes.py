@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.supervision.agent_lives import MOST
 from tests.simulation import alone
-from tests.simulation.promises import LOSES_FILES, Broken
+from tests.simulation.promises import LOSES_FILES, UNSURE, Broken
 
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
 OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
@@ -14,7 +14,6 @@ SURVIVED = {"reset", "clock", "restart", "save", "drain", "back", "rival", "tidy
 OF_KEEPERS = {"keeper", "keeper stopped", "memory", "refused", "taken"}  # no matter, unless an agent ends
 ENDS = {"agent", "exit"}  # of agents
 AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
-UNSURE = 3  # steps that pass between two reports of progress
 
 
 def look(world: Any) -> None:
@@ -77,7 +76,7 @@ def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:
     """
     if status.get("state") != "succeeded" or world.kinds & LOSES_FILES:
         return
-    known = world.training.known_lost - world.promises.unwritten.steps
+    known = world.training.known_lost - world.promises.unwritten.steps - world.operators.forgotten_steps
     if known > status["lost_steps"] + UNSURE * world.training.falls:
         raise Broken(f"I9: training went back by {known} known steps, and {status['lost_steps']} are counted as lost")
     counted = [each["lost_steps"] or 0 for each in status["incidents"]]

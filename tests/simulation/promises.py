@@ -17,6 +17,7 @@ UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, unt
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 GOES_ON_S = 6.0  # after an agent goes on that was stopped, until it has looked at its clocks; a call may block for 5 s
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
+UNSURE = 3  # steps that pass between two reports of progress
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
 WRITTEN_S = 1.0  # from a change of the run's state to its file
 ANSWER_S = 60.0  # to a local caller
@@ -148,7 +149,11 @@ class Promises:
     # -- what is counted
 
     def _events_count_once(self) -> None:
-        """I5: no task has more attempts than processes, nor more failures than processes that have ended."""
+        """I5: no task has more attempts than processes, nor more failures than processes that have ended.
+
+        No step is lost twice. But a worker may report a return that cost it nothing, and then steps beyond it, before
+        another one reports that return: the worker's next return is compared with the step before that one.
+        """
         supervisor = self._world.supervisor()
         if supervisor is None:
             return
@@ -162,7 +167,7 @@ class Promises:
             if task.failures > ended:
                 raise Broken(f"I5: {name} has {task.failures} failures after {ended} ends")
         lost, fell = supervisor.incidents.stalls.steps_lost, self._world.training.steps_lost
-        if lost > fell:
+        if lost > fell + UNSURE * max(0, self._world.training.falls - 1):
             raise Broken(f"I5: {lost} steps are counted as lost, and training went back by {fell}")
 
     # -- what goes on
@@ -180,9 +185,9 @@ class Promises:
     def _the_status_is_new(self) -> None:
         """I14: what the lead has written of the run is not older than some seconds, and fits itself."""
         world, supervisor, lead = self._world, self._world.supervisor(), self._world.lead
-        now, can_write = world.agenda.now, lead.has_agent and not lead.is_stopped and not lead.disk.is_full
+        now, acts = world.agenda.now, lead.has_agent and not (lead.is_stopped or lead.life.is_over)
         is_new, self._writer = supervisor is not self._writer, supervisor
-        if is_new or not can_write or now < world.woken_at.get(world.lead_host, 0.0) + 2 * STATUS_S:
+        if is_new or not acts or lead.disk.is_full or now < world.woken_at.get(world.lead_host, 0.0) + 2 * STATUS_S:
             self._read_at, self._reported = now, 0
         if supervisor is not None and supervisor.state.label != self._state:
             self._state, self._since = supervisor.state.label, now

@@ -227,5 +227,11 @@ def test_attempts_are_counted_by_the_status_where_their_record_is_damaged(seed: 
     assert failure(World(seed, faults)) is None
 
 
+def test_a_run_that_ended_on_a_full_disk_shows_no_new_status_while_its_agent_tidies() -> None:
+    """Found by seed 3080047: the disk had room once more, and the lead was over."""
+    faults = [Fault(30.0, "tidy", "h0", 30.0), Fault(50.0, "disk", "h0", 30.0), Fault(50.0, "cut", "h0", 30.0)]
+    assert failure(World(3080047, faults)) is None
+
+
 def test_what_may_lose_files_is_known_to_the_promises() -> None:
     assert {*disk_faults.KINDS} <= LOSES_FILES and {*KINDS, *disk_faults.KINDS} >= FORGETS

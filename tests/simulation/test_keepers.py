@@ -99,6 +99,12 @@ def test_an_agent_that_fails_while_it_tidies_has_a_next_one_which_leaves() -> No
     assert not any(machine.has_agent for machine in world.machines.values())
 
 
+def test_a_boot_begins_no_agent_beside_one_that_a_launcher_has_restarted() -> None:
+    """Found by seed 3091132: the world did, where that agent's keeper had been killed."""
+    world = World(3091132, [Fault(3.0, "write unpowered", "h2"), Fault(30.0, "keeper", "h2")])
+    assert failure(world) is None
+
+
 def test_only_histories_from_a_seed_on_draw_faults_of_keepers() -> None:
     hosts, seeds = ["h0", "h1"], range(FURTHER_FROM, FURTHER_FROM + 200)
     assert not any(further_faults(seed, hosts, 480.0) for seed in (0, 30181, FURTHER_FROM - 1))

@@ -21,3 +21,13 @@ def test_a_worker_whose_agent_had_stopped_reports_a_step_from_after_a_return_and
         [Fault(20.0, "stopped", "h1", 10.0), Fault(20.0, "keeper", "h2", 0.0), Fault(20.0, "stopped", "h2", 30.0)],
     )
     assert failure(world) is None
+
+
+def test_a_return_that_cost_a_worker_nothing_may_make_its_next_one_a_step_longer() -> None:
+    """Found by seed 3060936: the worker reported steps beyond the return before another worker reported that."""
+    world = World(
+        3060936,
+        [Fault(2.0, "slow", "h0", 10.0), Fault(28.6, "damaged", "h2"), Fault(30.0, "disk", "h1", 3.1),
+         Fault(32.2, "reboot", "h1")],
+    )  # fmt: skip
+    assert failure(world) is None and world.training.falls == 2

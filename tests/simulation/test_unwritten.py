@@ -46,3 +46,10 @@ def test_a_loss_that_a_status_has_is_in_an_incident_there(crashes: float, stops:
     lived = world(crashes, stops)
     assert failure(lived) is None
     assert told(lived) == (16, [16])
+
+
+def test_steps_that_a_chief_passed_over_are_not_counted_where_no_status_has_its_report() -> None:
+    """Found by seed 3093113."""
+    resumed = [Fault(70.0, "stop"), Fault(80.0, "damaged checkpoint", "h0"), Fault(84.0, "resume")]
+    lived = World(3093113, [*resumed, Fault(88.6, "agent", "h0")])
+    assert failure(lived) is None and lived.operators.forgotten_steps == lived.training.known_lost == 16

@@ -79,6 +79,11 @@ class Launchers:
         return self.successions.excuses(process)
 
     @property
+    def forgotten_steps(self) -> int:
+        """Return the steps of passed-over checkpoints that no status can have."""
+        return self.resumes.forgotten.steps
+
+    @property
     def forget_attempts(self) -> bool:
         """Whether a launcher may restart a lead whose record of attempts is not on disk."""
         return resumes.may_lose_files(self._world) and not self._world.shape.returns
