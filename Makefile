@@ -13,10 +13,12 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 	@requirements/bootstrap.sh run
 	@$(VENV)/bin/launch up hosts.yaml $(ARGS)
 
-# A file is one process's: its tests share hosts and clusters. They are run in four stages: clusters in a test's
-# process leave threads, memory and thousands of files open until it ends. Tests wait a third of their time, those of the
-# launcher three fifths: as many processes share two cores. The longest files go first (tests/support/order.py).
+# A file is one process's: its tests share hosts and clusters. They are run in six stages: clusters in a test's
+# process leave threads, thousands of files open and gigabytes of memory until it ends. Tests wait a third of their
+# time, those of the launcher three fifths: as many processes share two cores. The longest files go first
+# (tests/support/order.py).
 # Bytecode is written whatever the environment says: else each of hundreds of launchers and tasks compiles its modules.
+TRAINING = $(addprefix tests/cluster/,model serving training)
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/python -m pytest -n 3 --dist loadfile
 
 # Each stage adds to what those before it skipped, so that the last lines tell of all (tests/support/skips.py).
@@ -26,8 +28,10 @@ test: ## build .venv with the test extras, then run the whole test suite (ARGS= 
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
 	@$(PYTEST) -n 5 tests/launch tests/support/hosts
-	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify --ignore=tests/cluster/recommend
-	@$(PYTEST) tests/cluster/verify tests/cluster/recommend tests/differential tests/benchmarks
+	@$(PYTEST) $(TRAINING)
+	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify --ignore=tests/cluster/recommend $(addprefix --ignore=,$(TRAINING))
+	@$(PYTEST) tests/cluster/verify tests/benchmarks
+	@$(PYTEST) tests/cluster/recommend tests/differential
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)
