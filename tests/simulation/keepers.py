@@ -98,7 +98,7 @@ class Keeper:
         while self._code is None:
             await self._wait()
             if self._pulse.is_missing:
-                self._machine.kill_agent()
+                self._machine.end_agent("the agent is killed", FAILED)
         self._read()
         code = self._code
         await asyncio.sleep(NOTICED_S)

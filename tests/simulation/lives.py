@@ -49,8 +49,9 @@ class Life:
         await self.agent.run()
         await leave_nothing(self.tasks, [])
         await self._close()
-        self.is_over = True
         pulse.cancel()
+        await asyncio.wait([pulse])  # a call may block until then: only the last byte tells the keeper that it is over
+        self.is_over = True
         await asyncio.sleep(self.machine.tidies_s)
         self.machine.left(self, self.agent.is_away)
 

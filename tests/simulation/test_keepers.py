@@ -99,6 +99,13 @@ def test_an_agent_that_fails_while_it_tidies_has_a_next_one_which_leaves() -> No
     assert not any(machine.has_agent for machine in world.machines.values())
 
 
+@pytest.mark.parametrize("at", [16.57, 16.6])  # within the last sweep, on 3.13 and on 3.7
+def test_an_agent_that_is_stopped_before_it_has_closed_its_pulse_is_killed_as_a_frozen_one(at: float) -> None:
+    """Found by seed 3069082: I15 had it as over while its last sweep blocked, before the last byte of its pulse."""
+    world = World(3069082, [Fault(2.0, "laptop off"), Fault(at, "stopped", "h0", 10.0)])
+    assert failure(world) is None and when(world, BEGINS, "h0") == []
+
+
 def test_a_boot_begins_no_agent_beside_one_that_a_launcher_has_restarted() -> None:
     """Found by seed 3091132: the world did, where that agent's keeper had been killed."""
     world = World(3091132, [Fault(3.0, "write unpowered", "h2"), Fault(30.0, "keeper", "h2")])
