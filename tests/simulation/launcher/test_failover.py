@@ -56,7 +56,7 @@ def test_a_lead_that_is_stopped_as_it_wakes_has_its_tasks_ended_before_long() ->
         (3066288, [Fault(3.0, "agent", "h2"), Fault(7.0, "cut", "h2", 26.0), Fault(10.0, "sleep", "h0", 26.3),
                    Fault(33.9, "kill", "h0")]),
         (3080790, [Fault(30.0, "line in", "h0", 30.0), Fault(30.0, "stubborn", "worker:0"), Fault(54.0, "ctrl-c")]),
-        (3067830, [Fault(10.0, "cut out", "h0", 20.0), Fault(13.0, "keeper stopped", "h0", 11.0),
+        (3067830, [Fault(10.0, "cut out", "h0", 20.0), Fault(13.0, "keeper stopped", "h0", 16.0),
                    Fault(20.0, "stopped", "h0", 30.0)]),
     ],
 )  # fmt: skip
