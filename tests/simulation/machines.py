@@ -153,6 +153,7 @@ class Machine:
         """The agent's process is stopped; its keeper kills one without a pulse."""
         if self.has_agent and self.life is not None:
             self.world.note(self.host, "the agent is stopped")
+            self.world.froze(self.host)
             self.life.loop.is_stopped = True
 
     def continue_agent(self) -> None:

@@ -13,6 +13,7 @@ from launch.run.draft import DESERTED_S
 from tests.simulation.unwritten import Unwritten
 
 WAKING_S = 3.7  # after a machine with a slow clock wakes, for its agent to look twice and end what runs there
+FROZEN_S = 2.2  # after an agent is stopped whose tasks must be gone, until its keeper has killed it, and they end
 UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, until that is killed or has its tasks end
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 GOES_ON_S = 6.0  # after an agent goes on that was stopped, until it has looked at its clocks; a call may block for 5 s

@@ -20,7 +20,7 @@ from tests.simulation.network import Network
 from tests.simulation.operators import further_faults, operators_of
 from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
-from tests.simulation.promises import WAKING_S, Broken, Promises
+from tests.simulation.promises import FROZEN_S, WAKING_S, Broken, Promises
 from tests.simulation.replaced import replaced
 from tests.simulation.runs import FURTHER_FROM, RUN, has_later_faults, is_dense, lead_of, plan_of, request_of, run_of
 from tests.simulation.training import STEP_S, Training
@@ -223,6 +223,11 @@ class World:
     def woke(self, host: str) -> None:
         """A machine has woken."""
         self.woken_at[host] = self.agenda.now
+
+    def froze(self, host: str) -> None:
+        """An agent is stopped; where it may not have looked at its clocks yet, its keeper ends what runs there."""
+        if host in self.woken_lately():
+            self.woken_at[host] = max(self.woken_at[host], self.agenda.now + FROZEN_S - WAKING_S)
 
     def note(self, host: str, text: str) -> None:
         """Add a line to the history: something has happened, after which promises must hold."""
