@@ -5,7 +5,7 @@ from typing import Any, Dict, List
 from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.supervision.agent_lives import MOST
 from tests.simulation import alone
-from tests.simulation.promises import LOSES_FILES, UNSURE, Broken
+from tests.simulation.promises import LOSES_FILES, Broken
 
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
 OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
@@ -14,6 +14,7 @@ SURVIVED = {"reset", "clock", "restart", "save", "drain", "back", "rival", "tidy
 OF_KEEPERS = {"keeper", "keeper stopped", "memory", "refused", "taken"}  # no matter, unless an agent ends
 ENDS = {"agent", "exit"}  # of agents
 AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
+UNSURE = 3  # steps that pass between two reports of progress
 
 
 def look(world: Any) -> None:

@@ -18,7 +18,6 @@ UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, unt
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 GOES_ON_S = 6.0  # after an agent goes on that was stopped, until it has looked at its clocks; a call may block for 5 s
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
-UNSURE = 3  # steps that pass between two reports of progress
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
 WRITTEN_S = 1.0  # from a change of the run's state to its file
 ANSWER_S = 60.0  # to a local caller
@@ -150,11 +149,7 @@ class Promises:
     # -- what is counted
 
     def _events_count_once(self) -> None:
-        """I5: no task has more attempts than processes, nor more failures than processes that have ended.
-
-        No step is lost twice. But a worker may report a return that cost it nothing, and then steps beyond it, before
-        another one reports that return: the worker's next return is compared with the step before that one.
-        """
+        """I5: no task has more attempts than processes, nor more failures than processes that have ended."""
         supervisor = self._world.supervisor()
         if supervisor is None:
             return
@@ -168,7 +163,7 @@ class Promises:
             if task.failures > ended:
                 raise Broken(f"I5: {name} has {task.failures} failures after {ended} ends")
         lost, fell = supervisor.incidents.stalls.steps_lost, self._world.training.steps_lost
-        if lost > fell + UNSURE * max(0, self._world.training.falls - 1):
+        if lost > fell:
             raise Broken(f"I5: {lost} steps are counted as lost, and training went back by {fell}")
 
     # -- what goes on

@@ -23,7 +23,7 @@ def test_a_worker_whose_agent_had_stopped_reports_a_step_from_after_a_return_and
     assert failure(world) is None
 
 
-def test_a_return_that_cost_a_worker_nothing_may_make_its_next_one_a_step_longer() -> None:
+def test_a_return_that_cost_a_worker_nothing_makes_its_next_one_no_longer() -> None:
     """Found by seed 3060936: the worker reported steps beyond the return before another worker reported that."""
     world = World(
         3060936,

@@ -13,7 +13,7 @@ they joined last. A program under ``command:`` does not know, and then only the 
 """
 
 from collections import deque
-from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Set, Tuple
 
 LEAST_S = 1.5  # a shorter pause does not count: progress is reported about once a second
 USUAL_PART = 0.1  # the weight of the newest pause in the mean of usual pauses
@@ -60,6 +60,7 @@ class Stalls:
         self._tops = {0: 0}  # by the number of a fall, of the newest falls: the step before it
         self._regained = 0  # the newest step since the newest fall, by a task that has reported or passed that fall
         self._shared: Dict[str, int] = {}  # by task: the number of the fall that the task has reported or passed
+        self._unharmed: Set[str] = set()  # tasks that have joined again since they last lost a step
         self._pauses: Deque[StallSpan] = deque(maxlen=KEPT)
         self._falls: Deque[StallSpan] = deque(maxlen=KEPT)
 
@@ -109,6 +110,8 @@ class Stalls:
             self._go_back(task, last, *_begun(step, progress, chief), now, chief)
         else:
             self._shared[task] = self._passed(task, step)
+            if None not in (joined, before):
+                self._unharmed.add(task)
         if not self.is_from_before(task):
             self._regained = max(step, self._regained)
         if self.newest is None or step > self.newest:
@@ -190,13 +193,14 @@ class Stalls:
         """
         missed = self._shared.get(task, 0) + 1
         is_same = missed <= self._fall.number
-        lost = self._lost_more(missed, last, begun) if is_same else self._lost_anew(last, begun, now)
+        lost = self._lost_more(task, missed, last, begun) if is_same else self._lost_anew(last, begun, now)
         if chief or lost:  # else another worker has reported this fall
             self.went_back_to = begun
         if lost or known:
             self.steps_lost += lost
             self._falls.append(StallSpan(now, lost, begun if known else None))
         self._shared[task] = self._fall.number
+        self._unharmed.discard(task)
 
     def _lost_anew(self, last: int, begun: int, now: float) -> int:
         """Return the steps that a new fall has lost, beyond the steps already counted since the newest step.
@@ -213,13 +217,15 @@ class Stalls:
         self._fell = max(self._fell, below)
         return lost
 
-    def _lost_more(self, missed: int, last: int, begun: int) -> int:
+    def _lost_more(self, task: str, missed: int, last: int, begun: int) -> int:
         """Return the steps that counted falls have lost beyond their known losses.
 
         ``missed`` is the first fall that the worker has not reported. It may be an earlier one than the newest, if the
-        worker's host was lost meanwhile: then its last step is from before that earlier fall.
+        worker's host was lost meanwhile: then its last step is from before that earlier fall. But a worker that has
+        joined again and lost nothing may have passed the missed fall before others reported it. It loses no step twice.
         """
-        above, below = max(0, last - self._tops.get(missed, last)), max(0, self._fall.begun - begun)
+        kept = begun if task in self._unharmed else 0
+        above, below = max(0, last - max(kept, self._tops.get(missed, last))), max(0, self._fall.begun - begun)
         if above:
             self._tops[missed] = last
         self._fall = self._fall._replace(begun=self._fall.begun - below)

@@ -7,8 +7,8 @@ from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
 from tests.simulation.launcher.faults import UNPRINTED
-from tests.simulation.outcomes import AGENTS, LEFT_S
-from tests.simulation.promises import LOSES_FILES, UNSURE, Broken
+from tests.simulation.outcomes import AGENTS, LEFT_S, UNSURE
+from tests.simulation.promises import LOSES_FILES, Broken
 
 EXIT_S = 30.0  # after its deadline, or the last thing that a launcher waits for
 AFTER_S = LEASE_S + DOWN_S + 2 * EXIT_S  # from the end of the run to that of its launcher

@@ -239,3 +239,19 @@ def test_a_report_of_before_a_pause_that_is_beyond_a_return_is_from_after_it() -
         progress = {"step": 76, "examples": 1, "joins": 1, "joined_step": 75}
         stalls.record(task, progress, 56.0, chief=task == "worker:0")
     assert stalls.steps_lost == (56 - 50) + (93 - 75)
+
+
+def test_a_worker_that_lost_nothing_by_a_return_is_not_compared_with_the_step_before_it() -> None:
+    """Worker 1 reported that return only when worker 0 was beyond it: a simulated history lost 6 steps for 5."""
+    for saved, orders in [(75, ["01", "10"]), (88, ["01", "10"]), (75, ["0"])]:
+        for order in orders:
+            stalls = Stalls()
+            for task, step, joins, joined in [("0", 50, 1, 0), ("1", 51, 1, 0), ("0", 51, 2, 50), ("0", 90, 2, 50),
+                                              ("1", 90, 2, 50)]:  # fmt: skip
+                progress = {"step": step, "examples": step + joins, "joins": joins, "joined_step": joined}
+                stalls.record(task, progress, 20.0 + step, chief=task == "0")
+            for task in order:
+                stalls.restart_examples(task)
+                progress = {"step": saved + 1, "examples": 1, "joins": 1, "joined_step": saved}
+                stalls.record(task, progress, 130.0, chief=task == "0")
+            assert stalls.steps_lost == (51 - 50) + (90 - saved)
