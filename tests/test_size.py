@@ -6,7 +6,7 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 496_725,
+    "AST nodes": 496_810,
     "files": 519,
     "modules of 30 lines or fewer": 1,
     "modules with one importer": 116,

@@ -156,6 +156,11 @@ class Stalls:
         """Return whether a task's last report is from before the newest return to a checkpoint."""
         return self._shared.get(task, 0) < self._fall.number
 
+    def returned_at(self, task: str, restored: int, now: float) -> float:
+        """Return when others reported the return to ``restored`` that ``task`` reports ``now``; else ``now``."""
+        is_reported = self.is_from_before(task) and self._fall.begun >= restored
+        return self._fall.at - _AFTER_S if is_reported else now
+
     def pass_over(self, task: str, newest: int, restored: int, now: float) -> None:
         """Record that the chief, ``task``, continues from the step ``restored``, though it had reached ``newest``.
 

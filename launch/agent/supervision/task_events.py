@@ -92,8 +92,10 @@ class CheckpointProblems(SupervisionRule):
     def _record_passed_over(self, chief: TaskPlan, progress: Mapping[str, Any], now: float) -> None:
         incidents, passed = self._run.incidents, progress.get("passed_over")
         if passed not in (None, self._passed_over):
-            incidents.begin("checkpoint", now, host=chief.host, cause=passed)
-            incidents.stalls.pass_over(chief.name, progress["passed_over_from"], progress["passed_over_to"], now)
+            newest, restored = progress["passed_over_from"], progress["passed_over_to"]
+            at = incidents.stalls.returned_at(chief.name, restored, now)
+            incidents.begin("checkpoint", at, host=chief.host, cause=passed)
+            incidents.stalls.pass_over(chief.name, newest, restored, now)
             self._passed_over = passed
 
 

@@ -89,13 +89,13 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "uncounted rollback",
         "the steps of checkpoints that are passed over count as lost nowhere (02a8026)",
-        (Edit(_EVENTS, "incidents.stalls.pass_over(", "(lambda *passed: None)("),),
+        (Edit(_EVENTS, "            incidents.stalls.pass_over(chief.name, newest, restored, now)\n", ""),),
         known=(DETACHED, _DAMAGED),
     ),
     Mutant(
         "unnamed rollback",
         "no incident names the checkpoints that are passed over (02a8026)",
-        (Edit(_EVENTS, '            incidents.begin("checkpoint", now, host=chief.host, cause=passed)\n', ""),),
+        (Edit(_EVENTS, '            incidents.begin("checkpoint", at, host=chief.host, cause=passed)\n', ""),),
         known=(DETACHED, _DAMAGED),
     ),
     Mutant(

@@ -78,15 +78,21 @@ def test_what_a_restore_in_the_middle_of_a_run_passes_over_is_lost_once_with_the
     assert replay.status()["lost_steps"] == 580
 
 
+def restarted() -> Replay:
+    """A run at step 10 whose chief and ps were killed, and have started again."""
+    replay = training()
+    replay.at(10.5, killed("worker:0"), killed("ps:0"))
+    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1), started("worker:0", 1))
+    return replay
+
+
 RESTORED: Dict[str, Any] = {"passed_over": PASSED, "passed_over_from": 7, "passed_over_to": 5}
 
 
 @pytest.mark.parametrize("problem", [{"checkpoint_problem": FULL}, RESTORED], ids=["unwritten", "unreadable"])
 def test_a_problem_is_an_incident_of_its_own_while_that_of_the_chiefs_end_is_open(problem: Dict[str, Any]) -> None:
     """Found by seed 3080237: it was shown as one more failure of the chief that had followed from its end."""
-    replay = training()
-    replay.at(10.5, killed("worker:0"), killed("ps:0"))
-    replay.at(11.5, Tick(), started("ps:0", 1), advanced("ps:0", attempt=1), started("worker:0", 1))
+    replay = restarted()
     for now in (14, 15):  # before it takes a step, and with its first one
         replay.at(now, advanced("worker:0", now - 9, 1, now - 14, checkpoint_step=5, **problem))
     ended, _, found = incidents(replay)
@@ -94,3 +100,12 @@ def test_a_problem_is_an_incident_of_its_own_while_that_of_the_chiefs_end_is_ope
     assert ended["kind"] == "signal" and ended["followed"] == [] and ended["restarted_s"] == 1.0
     replay.at(16, advanced("worker:0", 11, 1, 5))
     assert not any(each["open"] for each in incidents(replay))
+
+
+def test_a_checkpoint_that_cost_steps_has_them_also_where_another_worker_reports_the_return_first() -> None:
+    """It was shown with nothing lost, on a run of a reader's own model."""
+    replay = restarted()
+    replay.at(14, advanced("worker:1", 6, examples=12, joins=2, joined_step=5))
+    replay.at(14.2, advanced("worker:0", 6, 1, 1, checkpoint_step=5, **RESTORED))
+    replay.at(20, advanced("worker:0", 11, 1, 6))
+    assert [each["lost_steps"] for each in incidents(replay)] == [5, 5, 5] and replay.status()["lost_steps"] == 5
