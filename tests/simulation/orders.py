@@ -50,8 +50,9 @@ class Orders:
         """
         cluster, now = order.cluster or self._world.cluster, self._world.agenda.now
         workers = [each for each in self._world.living() if each.task.startswith("worker") and not each.waits]
-        own = [each for each in workers if each.formation == cluster and each.env.get("LAUNCH_RUN", run) == run]
-        living = [each for each in own if each.began < now]
+        living = [
+            each for each in workers if each.formation == cluster and each.began < now and each.run in (None, run)
+        ]
         former = sorted(f"{each.task} attempt {each.attempt}" for each in living)
         if former:
             self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")
@@ -63,8 +64,7 @@ class Orders:
             return
         if supervisor.tasks[order.task].recalled or order.grace_s == END_S:
             return  # that was ordered before the run ended: for a restart, or for a new formation
-        own = [each for each in world.acting() if each.env.get("LAUNCH_RUN", run) == run]
-        others = [each for each in own if not each.task.startswith("ps")]
+        others = [each for each in world.acting() if each.run in (None, run) and not each.task.startswith("ps")]
         acting = sorted(each.task for each in others if not world.promises.is_excused([each]))
         if acting:
             world.fail(f"I6: {order.task} is ended while {', '.join(acting)} still act")

@@ -56,6 +56,11 @@ class Process:
         return Row(self.pid, self.parent, self.session, self.session, state, self.start)
 
     @property
+    def run(self) -> Optional[str]:
+        """Return the run of its task; None for a process that nobody has ordered."""
+        return self.env.get("LAUNCH_RUN")
+
+    @property
     def is_still(self) -> bool:
         """Whether it takes no step."""
         return self.is_frozen or self.is_stuck or self.is_dying

@@ -126,10 +126,10 @@ class Promises:
         A lead that was suspended may start tasks of its own run until it has looked at its clocks, beside a successor.
         Where the record of attempts is damaged, the status has their numbers, and may lack those of the last moment.
         """
+        damaged_at = self._world.damaged_at.get(ATTEMPTS, math.inf)
         others = [each for each in self._world.training.processes if each is not process]
-        again = [each for each in others if _attempt(each) == _attempt(process)]
-        shown_until = self._world.damaged_at.get(ATTEMPTS, math.inf) - WRITTEN_S
-        again = [each for each in again if each.turn_at < shown_until]
+        shown = [each for each in others if not damaged_at - WRITTEN_S <= each.turn_at <= damaged_at]
+        again = [each for each in shown if _attempt(each) == _attempt(process)]
         if again and not (self._world.kinds & FORGETS or self._world.operators.forget_attempts):
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
@@ -252,7 +252,7 @@ class Promises:
 
 def _attempt(process: Any) -> Tuple[Optional[str], str, int]:
     """A run, a task of it, and one of its attempts."""
-    return process.env.get("LAUNCH_RUN"), process.task, process.attempt
+    return process.run, process.task, process.attempt
 
 
 def _names(processes: List[Any]) -> str:
